@@ -22,23 +22,23 @@ namespace {
 
 // Of more blocks than this none is so long that it keeps the others waiting.
 constexpr std::int64_t kMostSorted = 1 << 16;
-// Of the last-level cache. Others use it too.
-constexpr double kShareOfCache = 0.75;
 
 ir::TensorShape shape_of(const TensorArgument& tensor) {
   return {tensor.name, tensor.dtype, tensor.shape, tensor.strides};
 }
 
-// Whether what is written is gone from the caches before somebody reads all of it.
-bool exceeds_caches(const std::vector<ir::TensorShape>& tensors) {
-  static const std::int64_t cache = last_level_cache();
-  double bytes = 0;
-  for (const ir::TensorShape& tensor : tensors) {
-    double elements = static_cast<double>(size_of(tensor.dtype));
-    for (const std::int64_t size : tensor.sizes) elements *= static_cast<double>(size);
-    bytes += elements;
+LaunchBytes bytes_of(const ir::Kernel& kernel, const std::vector<ir::TensorShape>& tensors) {
+  LaunchBytes bytes;
+  auto tensor = tensors.begin();
+  for (const ir::Parameter& parameter : kernel.parameters) {
+    if (!parameter.is_tensor() || tensor == tensors.end()) continue;
+    double of_tensor = static_cast<double>(size_of(tensor->dtype));
+    for (const std::int64_t size : tensor->sizes) of_tensor *= static_cast<double>(size);
+    bytes.all += of_tensor;
+    if (parameter.kind == ir::Parameter::Kind::out) bytes.stored += of_tensor;
+    ++tensor;
   }
-  return cache > 0 && bytes > kShareOfCache * static_cast<double>(cache);
+  return bytes;
 }
 
 ir::Binding bind_dims(const ir::Kernel& kernel, const Arguments& arguments,
@@ -109,7 +109,7 @@ struct CompiledKernel::Bound {
   std::vector<std::int64_t> grid;
   std::int64_t blocks = 1;
   std::vector<Scalar> scalars;
-  bool exceeds_caches = false;
+  LaunchBytes bytes;
 };
 
 CompiledKernel::CompiledKernel(const ir::Kernel& kernel, const Numerics& numerics,
@@ -126,7 +126,7 @@ CompiledKernel::Bound CompiledKernel::bind_shapes(const Arguments& arguments,
   const ir::Binding binding = bind_dims(kernel_, arguments, options);
   Bound made;
   for (const TensorArgument& tensor : arguments.tensors) made.tensors.push_back(shape_of(tensor));
-  made.exceeds_caches = exceeds_caches(made.tensors);
+  made.bytes = bytes_of(kernel_, made.tensors);
   made.dims = options.dims;
   made.ranks = arguments.ranks;
   made.scalars = program_.scalars;
@@ -181,7 +181,7 @@ void CompiledKernel::check_present(const Arguments& arguments) const {
 }
 
 std::int64_t CompiledKernel::bind(Launch& launch, const Arguments& arguments,
-                                  const RunOptions& options) const {
+                                  const RunOptions& options, unsigned threads) const {
   const std::shared_ptr<const Bound> bound = this->bound(arguments, options);
   ir::check_scalars(kernel_, arguments.scalars);
   ir::check_memory(kernel_, arguments.tensors);
@@ -194,7 +194,8 @@ std::int64_t CompiledKernel::bind(Launch& launch, const Arguments& arguments,
   launch.where = kernel_.where;
   launch.grid = bound->grid;
   launch.scalars = bound->scalars;
-  launch.stores_far = bound->exceeds_caches;
+  static const std::int64_t cache = last_level_cache();
+  launch.far_stores = {bound->bytes, bound->blocks, threads, cache};
   set_parameters(program_, arguments, launch.scalars);
   return bound->blocks;
 }
@@ -209,7 +210,7 @@ std::vector<std::int64_t> CompiledKernel::sorted(const Launch& launch, std::int6
 std::vector<std::int64_t> CompiledKernel::order_of_blocks(const Arguments& arguments,
                                                           unsigned threads) const {
   Launch launch;
-  const std::int64_t count = bind(launch, arguments, {});
+  const std::int64_t count = bind(launch, arguments, {}, threads);
   std::vector<std::int64_t> order = sorted(launch, count, threads);
   if (!order.empty()) return order;
   order.resize(static_cast<std::size_t>(count));
@@ -219,27 +220,31 @@ std::vector<std::int64_t> CompiledKernel::order_of_blocks(const Arguments& argum
 
 void CompiledKernel::run(const Arguments& arguments, const RunOptions& options) const {
   Launch launch;
-  const std::int64_t count = bind(launch, arguments, options);
+  const unsigned threads = options.threads ? options.threads : thread_count();
+  const std::int64_t count = bind(launch, arguments, options, threads);
   if (const auto copied = copy_inputs(in_place_, arguments)) {
     return run(copied->arguments, options);
   }
   Turns turns;
   if (program_.adds) launch.turns = &turns;
-  const unsigned threads = options.threads ? options.threads : thread_count();
   std::vector<std::unique_ptr<Engine>> engines(threads);
   std::vector<std::int64_t> order;
   if (threads > 1) order = sorted(launch, count, threads);
-  parallel_for(threads, static_cast<std::size_t>(count), [&](std::size_t i, unsigned thread) {
-    std::unique_ptr<Engine>& engine = engines[thread];
-    if (!engine) engine = std::make_unique<Engine>(launch);
-    engine->run_block(order.empty() ? static_cast<std::int64_t>(i) : order[i]);
-  });
+  const Dealing dealing = program_.adds || !order.empty() ? Dealing::in_order : Dealing::by_ranges;
+  parallel_for(
+      threads, static_cast<std::size_t>(count),
+      [&](std::size_t i, unsigned thread) {
+        std::unique_ptr<Engine>& engine = engines[thread];
+        if (!engine) engine = std::make_unique<Engine>(launch);
+        engine->run_block(order.empty() ? static_cast<std::int64_t>(i) : order[i]);
+      },
+      dealing);
 }
 
 Measurement CompiledKernel::measure(const Arguments& arguments, double seconds) const {
   Launch launch;
   Measurement made;
-  made.blocks = bind(launch, arguments, {});
+  made.blocks = bind(launch, arguments, {}, 1);
   if (made.blocks == 0) return made;
   launch.profile = &made.profile;
   Engine engine(launch);

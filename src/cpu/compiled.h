@@ -69,7 +69,8 @@ class CompiledKernel {
   std::shared_ptr<const Bound> bound(const Arguments& arguments, const RunOptions& options) const;
   Bound bind_shapes(const Arguments& arguments, const RunOptions& options) const;
   // What the launch is but for its blocks' order; their number.
-  std::int64_t bind(Launch& launch, const Arguments& arguments, const RunOptions& options) const;
+  std::int64_t bind(Launch& launch, const Arguments& arguments, const RunOptions& options,
+                    unsigned threads) const;
 
   void check_present(const Arguments& arguments) const;
 

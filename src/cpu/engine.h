@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cpu/call.h"
+#include "cpu/far_stores.h"
 #include "cpu/kernels.h"
 #include "cpu/listing.h"
 #include "cpu/program.h"
@@ -22,8 +23,7 @@ struct Launch {
   std::vector<std::int64_t> grid;  // blocks on each axis, x first
   Turns* turns = nullptr;          // null: blocks come one after the other
   Profile* profile = nullptr;      // null: nothing is timed
-  // Its tensors do not stay in the caches: what nobody reads in it is stored past them.
-  bool stores_far = false;
+  FarStores far_stores;
   std::int64_t while_limit = 0;
   SourceLocation where;  // of the kernel
 };

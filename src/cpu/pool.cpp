@@ -14,6 +14,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -40,37 +41,60 @@ void pause() {
 #endif
 }
 
+// Numbers that threads take one by one. It has a line of memory of its own.
+struct alignas(64) Range {
+  std::optional<std::size_t> take() {
+    if (next.load(std::memory_order_relaxed) >= end) return std::nullopt;
+    const std::size_t i = next.fetch_add(1, std::memory_order_relaxed);
+    return i < end ? std::optional(i) : std::nullopt;
+  }
+  std::atomic<std::size_t> next = 0;
+  std::size_t end = 0;
+};
+
 // One call of parallel_for.
 struct Job {
-  Job(std::size_t size, unsigned most, const Work& what)
-      : count(size), places(std::max(most, 1u)), work(what) {}
+  Job(std::size_t count, unsigned most, const Work& what, Dealing dealing)
+      : places(std::max(most, 1u)), work(what), ranges(dealing == Dealing::by_ranges ? places : 1) {
+    const std::size_t each = count / ranges.size(), rest = count % ranges.size();
+    std::size_t begin = 0;
+    for (std::size_t i = 0; i < ranges.size(); ++i) {
+      ranges[i].next = begin;
+      begin = ranges[i].end = begin + each + (i < rest ? 1 : 0);
+    }
+  }
 
-  void run() {
+  // `place`: the thread's, among those that there are.
+  void run(std::size_t place) {
     const unsigned thread = threads.fetch_add(1, std::memory_order_relaxed);
     if (thread >= places) return;
-    std::size_t i = 0;
     inside = true;
-    try {
-      while ((i = next.fetch_add(1, std::memory_order_relaxed)) < count) work(i, thread);
-    } catch (...) {
-      const std::lock_guard lock(mutex);
-      if (i < failed) {
-        failed = i;
-        failure = std::current_exception();
-      }
-      next = count;
+    for (std::size_t i = 0; i < ranges.size(); ++i) {
+      run(ranges[(place + i) % ranges.size()], thread);
     }
     inside = false;
   }
 
-  const std::size_t count;
+  void run(Range& range, unsigned thread) {
+    std::optional<std::size_t> i;
+    try {
+      while ((i = range.take()) && *i < failed.load(std::memory_order_relaxed)) work(*i, thread);
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (*i < failed) {
+        failed = *i;
+        failure = std::current_exception();
+      }
+    }
+  }
+
   const unsigned places;  // for so many threads
   const Work& work;
-  std::atomic<std::size_t> next = 0;
+  std::vector<Range> ranges;
   std::atomic<unsigned> threads = 0;  // that have taken part
   std::mutex mutex;
   std::exception_ptr failure;
-  std::size_t failed = SIZE_MAX;
+  std::atomic<std::size_t> failed = SIZE_MAX;  // the smallest
 };
 
 // Threads that take part in one job at a time.
@@ -98,11 +122,11 @@ class Pool {
     {
       const std::lock_guard lock(mutex_);
       job_ = &job;
-      places_ = helpers;
+      helpers_ = helpers;
       ++generation_;
     }
     wake_.notify_all();
-    job.run();
+    job.run(0);
     close_job();
     return true;
   }
@@ -112,7 +136,7 @@ class Pool {
     try {
       while (threads_.size() < count) {
         threads_.reserve(count);
-        std::thread thread([this] { serve(); });
+        std::thread thread([this, place = threads_.size() + 1] { serve(place); });
         threads_.push_back(thread.native_handle());
         thread.detach();
         CPU_ZERO(&allowed_);
@@ -142,7 +166,7 @@ class Pool {
     {
       const std::lock_guard lock(mutex_);
       job_ = nullptr;
-      places_ = 0;
+      helpers_ = 0;
     }
     const Clock::time_point start = Clock::now();
     while (running_.load(std::memory_order_acquire) != 0) {
@@ -155,7 +179,7 @@ class Pool {
     }
   }
 
-  void serve() {
+  void serve(std::size_t place) {
     std::uint64_t seen = 0;
     while (true) {
       await(seen);
@@ -163,14 +187,13 @@ class Pool {
       {
         const std::lock_guard lock(mutex_);
         seen = generation_.load();
-        if (places_ > 0) {
-          --places_;
+        if (place <= helpers_) {
           job = job_;
           running_.fetch_add(1, std::memory_order_relaxed);
         }
       }
       if (job == nullptr) continue;
-      job->run();
+      job->run(place);
       if (running_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
         const std::lock_guard lock(mutex_);
         ended_.notify_all();
@@ -196,7 +219,7 @@ class Pool {
   std::atomic<std::uint64_t> generation_ = 0;
   std::atomic<std::size_t> running_ = 0;  // helpers that are in the job
   Job* job_ = nullptr;
-  std::size_t places_ = 0;          // for so many helpers more
+  std::size_t helpers_ = 0;         // of the job: the first ones, in each job the same
   std::vector<pthread_t> threads_;  // they never end
   cpu_set_t allowed_ = {};          // to all of them; none: there are new ones
 };
@@ -224,7 +247,10 @@ bool deal(unsigned threads, Job& job) {
   try {
     host->parallel_for(
         host->context, static_cast<std::int32_t>(threads),
-        [](void* what, std::int32_t) { static_cast<Job*>(what)->run(); }, &job);
+        [](void* what, std::int32_t part) {
+          static_cast<Job*>(what)->run(static_cast<std::size_t>(part));
+        },
+        &job);
   } catch (const std::exception& error) {
     refuse_host("\"" + std::string(error.what()) + '"');
   } catch (...) {
@@ -268,15 +294,15 @@ void use_host_threads(const HostThreads& lent) {
 
 bool in_parallel_for() { return inside; }
 
-void parallel_for(unsigned threads, std::size_t count, const Work& work) {
+void parallel_for(unsigned threads, std::size_t count, const Work& work, Dealing dealing) {
   const auto most = static_cast<unsigned>(std::min<std::size_t>(threads, count));
   if (inside) {
     for (std::size_t i = 0; i < count; ++i) work(i, 0);
     return;
   }
-  Job job(count, most, work);
+  Job job(count, most, work, dealing);
   // What nobody has begun the caller does: a host may have no threads to lend at the moment.
-  if (most < 2 || !deal(most, job)) job.run();
+  if (most < 2 || !deal(most, job)) job.run(0);
   if (job.failure) std::rethrow_exception(job.failure);
 }
 

@@ -59,7 +59,7 @@ Samples follow_samples(const ir::Kernel& machine, const ir::Binding& binding, st
          {&CtaTimeline::products, &CtaTimeline::special, &CtaTimeline::arithmetic,
           &CtaTimeline::shared, &CtaTimeline::tensor_memory, &CtaTimeline::loads,
           &CtaTimeline::received_bytes, &CtaTimeline::stages, &CtaTimeline::product_waits,
-          &CtaTimeline::pauses, &CtaTimeline::exposed}) {
+          &CtaTimeline::pauses, &CtaTimeline::exposed, &CtaTimeline::shared_zeros}) {
       samples.mean.*field += one.*field / static_cast<double>(count);
       samples.largest.*field = std::max(samples.largest.*field, one.*field);
     }
@@ -131,6 +131,8 @@ Estimate estimate(const ir::Kernel& machine, const ir::Binding& binding,
   result.loads = each * second *
                  std::max(cta.loads * std::max(busy, reached.l2_idle),
                           cta.received_bytes / reached.received_bytes);
+  result.zeros = static_cast<double>(result.ctas) * samples.mean.shared_zeros * second /
+                 reached.shared_zero_bytes;
   result.stages = each * cta.stages * reached.stage_latency * second;
   result.exposed = cta.products > 0 ? rounds * cta.pauses * second +
                                           each * cta.product_waits * reached.product_wait * second
@@ -152,14 +154,15 @@ Estimate estimate(const ir::Kernel& machine, const ir::Binding& binding,
                                                    {result.arithmetic, "arithmetic units"},
                                                    {result.tensor_memory, "tensor memory"},
                                                    {result.loads, "loads from L2"},
+                                                   {result.zeros, "copies of what no tensor has"},
                                                    {result.stages, "stages of a ring"},
                                                    {result.exposed, "a warp's own latencies"},
                                                    {result.memory, "memory"}};
   result.bound = std::max_element(std::begin(bounds), std::end(bounds))->second;
   // Copies and products go on by themselves. Shared memory is in the products' time; what copies
   // write to it beside was not seen to count.
-  const double asynchronous =
-      norm(kCopies, {result.products, result.loads, result.stages, result.tensor_memory});
+  const double asynchronous = norm(
+      kCopies, {result.products, result.loads, result.zeros, result.stages, result.tensor_memory});
   const double work =
       norm(kUnits, {asynchronous, result.special, result.arithmetic}) + result.exposed;
   if (machine.cluster > 1) result.seconds += reached.cluster_seconds;

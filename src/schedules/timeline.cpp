@@ -244,11 +244,12 @@ class Follower {
       const auto bytes = static_cast<double>(operation.attributes.integer(Key::bytes));
       const auto mask =
           static_cast<std::uint64_t>(operation.attributes.integer_or(Key::multicast, 1));
-      const double longer = begins_in_a_sector(operation) ? 1 + reached_.unaligned : 1;
       total_.load_bytes += bytes;
-      total_.loads += bytes / reached_.l2_bytes * longer;
+      total_.loads += bytes / reached_.l2_bytes * (1 + longer_by_rows(operation));
       // Each of those that it reaches asks for as much, for all of them.
-      receive(bytes * std::popcount(mask));
+      const int receivers = std::popcount(mask);
+      receive(bytes * receivers);
+      if (receivers > 1) total_.shared_zeros += bytes * behind_ends(operation);
     } else {
       // Each warp of the group stores its own part.
       const double bytes =
@@ -259,14 +260,37 @@ class Follower {
     clock_.issue();
   }
 
-  // Whether rows of what is copied begin elsewhere than on a sector of 32 bytes.
-  bool begins_in_a_sector(const Operation& load) {
+  // By how much a copy takes longer as its rows do not begin on a line.
+  double longer_by_rows(const Operation& load) {
     const auto found = maps_.find(load.operands[0]);
-    if (found == maps_.end()) return false;
+    if (found == maps_.end()) return 0;
     const ir::Parameter* tensor = kernel_.parameter_of(found->second->operands[0]);
-    if (tensor == nullptr || tensor->shape.size() < 2) return false;
-    const std::int64_t row = binding_.evaluate(tensor->shape.back()) * size_of(tensor->dtype);
-    return row % 32 != 0;
+    if (tensor == nullptr || tensor->shape.size() < 2) return 0;
+    return reached_.longer_in_rows(binding_.evaluate(tensor->shape.back()) *
+                                   size_of(tensor->dtype));
+  }
+
+  // Which share of a copy's rows lies behind its tensor's ends.
+  double behind_ends(const Operation& load) {
+    constexpr std::size_t kCoordinates = 5;  // the innermost first
+    const auto found = maps_.find(load.operands[0]);
+    if (found == maps_.end() || found->second->attributes.has(Key::ragged)) return 0;
+    const ir::Parameter* tensor = kernel_.parameter_of(found->second->operands[0]);
+    if (tensor == nullptr) return 0;
+    const std::vector<std::int64_t>& box = found->second->attributes.integers(Key::box);
+    const std::size_t last = kCoordinates + box.size() - 1;
+    double inside = 1;
+    for (std::size_t axis = 0; axis < box.size(); ++axis) {
+      const FollowedScalar begin = scalar(load.operands[last - axis]);
+      if (!begin.known) return 0;
+      const std::int64_t rest = binding_.evaluate(tensor->shape[axis]) - begin.value;
+      const bool is_row = axis + 1 == box.size();
+      if (is_row && rest > 0) continue;
+      const std::int64_t size = std::max<std::int64_t>(box[axis], 1);
+      inside *=
+          static_cast<double>(std::clamp<std::int64_t>(rest, 0, size)) / static_cast<double>(size);
+    }
+    return 1 - inside;
   }
 
   void receive(double bytes) {

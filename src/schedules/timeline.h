@@ -31,6 +31,8 @@ struct CtaTimeline {
   bool counts_for_cluster = false;  // by one CTA: what it tells the others is not followed
   double received_bytes = 0;  // by copies, also by those that another CTA of the cluster asks for
   double remote_bytes = 0;    // read from other CTAs' shared memory
+  // Of copies for several CTAs, the bytes of rows behind a tensor's ends.
+  double shared_zeros = 0;
 };
 
 // Follows the warps of CTA `cta` of `ctas` through a kernel of the machine form: scalars are

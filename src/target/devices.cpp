@@ -6,14 +6,17 @@ namespace tilewright::target {
 namespace {
 
 // Measured on an H200. Fitted: with these the model comes closest to measurements of gemm's
-// variants (docs/log/2026-11-27-cost-of-pauses.md, 2026-11-28-estimates-of-choices.md).
+// variants (docs/log/2026-11-27-cost-of-pauses.md, 2026-11-28-estimates-of-choices.md,
+// 2026-11-28-estimates-of-ends-and-lines.md).
 constexpr Device::Reached kReachedByH200 = {
     .clock = 1.75e9,
     .product_clock = 1.53e9,  // of random numbers: 1.47 to 1.56
     .product_share = 0.96,    // fitted, as all that follow but memory_bytes
     .l2_bytes = 57,           // of the port's 64
     .l2_idle = 0.39,
-    .unaligned = 1,
+    .between_lines = 0.2,
+    .between_sectors = 1,
+    .shared_zero_bytes = 650,
     .power = 0.14,
     .slowing = 0.2,
     .slows_in = 1.6e-3,
@@ -125,6 +128,12 @@ Device thor() {
 }
 
 }  // namespace
+
+double Device::Reached::longer_in_rows(std::int64_t stride) const {
+  constexpr std::int64_t kLine = 128, kSector = 32;
+  if (stride % kSector != 0) return between_sectors;
+  return stride % kLine != 0 ? between_lines : 0;
+}
 
 double Device::flops(DType dtype) const {
   switch (size_of(dtype)) {

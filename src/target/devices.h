@@ -59,8 +59,14 @@ struct Device {
     double product_share = 0;  // of the tensor cores' peak at `clock`, where all multiply
     double l2_bytes = 0;       // a cycle and multiprocessor, where all load
     double l2_idle = 0;        // where fewer do, a byte takes this share of its time at least
-    double unaligned = 0;      // of its time more, in rows that begin in the middle of a sector
-    double power = 0;          // of products' time saved where the others pause
+    // Of a byte's time more, in rows that begin in the middle of a line of 128 bytes, or of a
+    // sector.
+    double between_lines = 0, between_sectors = 0;
+    double longer_in_rows(std::int64_t stride) const;  // either, or neither; in bytes
+    // A cycle, by all multiprocessors together, of what copies for several CTAs find behind a
+    // tensor's ends: it comes from one place.
+    double shared_zero_bytes = 0;
+    double power = 0;  // of products' time saved where the others pause
     // A long run of products draws more power than the device may, and its clock falls: in the end
     // they take this share longer, half of it in runs of so many seconds.
     double slowing = 0, slows_in = 1;

@@ -1,4 +1,5 @@
 #include "tilewright/check_gradients.h"
+#include "common/error_text.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -73,7 +74,7 @@ std::string error_of(const std::function<void()>& call) {
     call();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::usage);
-    return error.what();
+    return test::without_source_lines(error.what());
   }
   ADD_FAILURE() << "nothing was raised";
   return {};

@@ -183,6 +183,13 @@ TEST(FuzzTest, BoundsOfSingleFunctions) {
   EXPECT_EQ(of(ir::Op::neg, f32, {-3, 2}), Bounds(-2, 3));
   EXPECT_EQ(of(ir::Op::min, f32, {-3, 2}, {-1, 1}), Bounds(-3, 1));
   EXPECT_EQ(of(ir::Op::max, f32, {-3, 2}, {-1, 1}), Bounds(-1, 2));
+  // What may be anything may be no number, whichever operand it is.
+  for (const ir::Op op : {ir::Op::min, ir::Op::max, ir::Op::add, ir::Op::mul}) {
+    for (const auto& [a, b] : {std::pair(kAnything, whole(1)), {whole(1), kAnything}}) {
+      const auto [lo, hi] = of(op, f32, a, b);
+      EXPECT_TRUE(std::isnan(lo) && std::isnan(hi)) << ir::info(op).name;
+    }
+  }
 }
 
 // The bounds are as narrow as rounding is, and hang on what cancels.

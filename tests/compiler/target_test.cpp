@@ -1,4 +1,5 @@
 #include "compiler/target.h"
+#include "common/error_text.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +18,7 @@ std::string error_of(std::string_view name, ErrorKind kind) {
     parse_target(name);
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), kind) << error.what();
-    return error.what();
+    return test::without_source_lines(error.what());
   }
   return "no error";
 }

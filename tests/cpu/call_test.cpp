@@ -16,7 +16,7 @@ TEST(CpuCalls, AChainHasNoMoreStepsThanItsFunctionTakes) {
   const Call::Place place{reinterpret_cast<std::byte*>(row.data()), 64, 4};
   const Call call{Call::Function(Elementwise{}), {1, 16}, {place, place, place, place}};
   for (const bool is_kept : {false, true}) {
-    const PartOfStrips part{.step = {.function = Function::add, .is_kept = is_kept}};
+    const PartOfStrips part{.weight = 5, .step = {.function = Function::add, .is_kept = is_kept}};
     ChainSteps all;
     CallOfStrips chain(call, part, all);
     int taken = 1;
@@ -29,6 +29,7 @@ TEST(CpuCalls, AChainHasNoMoreStepsThanItsFunctionTakes) {
     EXPECT_GE(counts[0], kMaximumSteps - 3);
     // Each function that it took, a load, and the stores.
     EXPECT_EQ(counts[0], 1 + taken + (is_kept ? taken : 1));
+    EXPECT_EQ(chain.weight(), 5 * taken);
   }
 }
 

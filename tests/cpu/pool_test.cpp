@@ -9,6 +9,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <map>
 #include <mutex>
 #include <numeric>
 #include <optional>
@@ -41,6 +42,8 @@ class Variable {
   std::optional<std::string> before_;
 };
 
+constexpr Dealing kDealings[] = {Dealing::in_order, Dealing::by_ranges};
+
 std::int64_t sum_of(unsigned threads, std::size_t count) {
   std::atomic<std::int64_t> sum = 0;
   parallel_for(threads, count,
@@ -48,29 +51,81 @@ std::int64_t sum_of(unsigned threads, std::size_t count) {
   return sum;
 }
 
+void expect_each_once(unsigned threads, std::size_t count, Dealing dealing) {
+  std::vector<std::atomic<int>> done(count);
+  std::atomic<unsigned> highest = 0;
+  const auto work = [&](std::size_t i, unsigned thread) {
+    ++done[i];
+    unsigned old = highest;
+    while (thread > old && !highest.compare_exchange_weak(old, thread)) {
+    }
+  };
+  parallel_for(threads, count, work, dealing);
+  for (const std::atomic<int>& each : done) EXPECT_EQ(each, 1);
+  EXPECT_LT(highest, threads);
+}
+
 TEST(PoolTest, DoesEachOnce) {
   for (const unsigned threads : {1u, 2u, 7u}) {
     for (const std::size_t count : {0u, 1u, 2u, 100u}) {
-      std::vector<std::atomic<int>> done(count);
-      std::atomic<unsigned> highest = 0;
-      parallel_for(threads, count, [&](std::size_t i, unsigned thread) {
-        ++done[i];
-        unsigned old = highest;
-        while (thread > old && !highest.compare_exchange_weak(old, thread)) {
-        }
-      });
-      for (const std::atomic<int>& each : done) EXPECT_EQ(each, 1);
-      EXPECT_LT(highest, threads);
+      for (const Dealing dealing : kDealings) expect_each_once(threads, count, dealing);
     }
   }
 }
 
+// Waits for some seconds at most.
+template <typename Holds>
+bool comes_to_hold(Holds holds) {
+  for (int turn = 0; turn < 5000 && !holds(); ++turn) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return holds();
+}
+
+TEST(PoolTest, EachThreadBeginsWithItsOwnRange) {
+  constexpr std::size_t kCount = 9;
+  for (int round = 0; round < 5; ++round) {
+    std::mutex mutex;
+    std::map<std::thread::id, std::size_t> first;
+    const auto have_begun = [&] {
+      const std::lock_guard lock(mutex);
+      return first.size() == 2;
+    };
+    const auto work = [&](std::size_t i, unsigned) {
+      {
+        const std::lock_guard lock(mutex);
+        first.emplace(std::this_thread::get_id(), i);
+      }
+      EXPECT_TRUE(comes_to_hold(have_begun));
+    };
+    parallel_for(2, kCount, work, Dealing::by_ranges);
+    for (const auto& [thread, i] : first) {
+      EXPECT_EQ(i, thread == std::this_thread::get_id() ? 0u : 5u);
+    }
+  }
+}
+
+TEST(PoolTest, WhoIsDoneTakesWhatIsLeftOfOtherRanges) {
+  constexpr std::size_t kCount = 9;
+  for (const std::size_t held : {0u, 5u}) {
+    std::atomic<std::size_t> done = 0;
+    const auto work = [&](std::size_t i, unsigned) {
+      const auto others_are = [&] { return done == kCount - 1; };
+      EXPECT_TRUE(i != held || comes_to_hold(others_are)) << held;
+      ++done;
+    };
+    parallel_for(2, kCount, work, Dealing::by_ranges);
+    EXPECT_EQ(done, kCount);
+  }
+}
+
 TEST(PoolTest, RaisesTheFirstFailure) {
+  const auto work = [](std::size_t i, unsigned) {
+    if (i >= 5) throw std::runtime_error(std::to_string(i));
+  };
   for (int round = 0; round < 20; ++round) {
     try {
-      parallel_for(4, 100, [](std::size_t i, unsigned) {
-        if (i >= 5) throw std::runtime_error(std::to_string(i));
-      });
+      parallel_for(4, 100, work, kDealings[round % 2]);
       FAIL() << "nothing was thrown";
     } catch (const std::runtime_error& error) {
       EXPECT_STREQ(error.what(), "5");

@@ -1,10 +1,16 @@
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <sys/file.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include <atomic>
+#include <chrono>
 #include <fstream>
+#include <optional>
+#include <string>
 #include <thread>
 
 #include "common/processes.h"
@@ -357,6 +363,60 @@ TEST(Rendezvous, AFileOfAJobThatWasKilledIsReplaced) {
   ASSERT_FALSE(job.left_nothing());
   expect_all_meet([&] { return Rendezvous::file(job.path()); });
   EXPECT_TRUE(job.left_nothing());
+}
+
+// Three ranks 0 at one instant: one has put its file where the old one was, and a second looks at
+// it under its lock. The third waited for the old one, and leaves the new one alone until it is
+// free.
+TEST(Rendezvous, AFileThatIsNewMeanwhileIsLockedFirst) {
+  const FileRanks job;
+  {
+    Processes killed(1, [&](int, const Voice&) { job.join(0, 2); });
+    wait_until_there(job.path());
+  }
+  // Forked before there is a lock, of which it would have a share.
+  const std::string begin = job.path() + ".begin";
+  Processes zero(1, [&](int, const Voice& voice) {
+    wait_until_there(begin);
+    voice.say(roll_call(job.join(0, 2)));
+  });
+  const auto opened = [&] {
+    FileDescriptor file(::open(job.path().c_str(), O_RDONLY | O_CLOEXEC));
+    EXPECT_EQ(::flock(file.get(), LOCK_EX), 0);
+    return file;
+  };
+  const auto number = [&] {
+    struct stat status {};
+    return ::stat(job.path().c_str(), &status) == 0 ? status.st_ino : 0;
+  };
+  // Until somebody waits for the lock of this file, where the system tells it.
+  const auto wait_for_waiter = [&](ino_t file) {
+    const std::string name = ":" + std::to_string(file) + " ";
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
+    for (bool found = false;
+         !found && number() == file && std::chrono::steady_clock::now() < end;) {
+      std::ifstream locks("/proc/locks");
+      for (std::string line; std::getline(locks, line);) {
+        found =
+            found || (line.find("->") != std::string::npos && line.find(name) != std::string::npos);
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  };
+  std::optional<FileDescriptor> old(opened());
+  std::ofstream(begin) << "now";
+  wait_for_waiter(number());
+  std::filesystem::copy_file(job.path(), job.path() + ".new");
+  std::filesystem::rename(job.path() + ".new", job.path());
+  std::optional<FileDescriptor> newer(opened());
+  const ino_t kept = number();
+  old.reset();
+  wait_for_waiter(kept);
+  EXPECT_EQ(number(), kept);
+  newer.reset();
+  Processes one(1, [&](int, const Voice& voice) { voice.say(roll_call(job.join(1, 2))); });
+  EXPECT_EQ(zero.said(0), "0: 0 1");
+  EXPECT_EQ(one.said(0), "1: 0 1");
 }
 
 TEST(Rendezvous, AFileOfSomethingElseStays) {

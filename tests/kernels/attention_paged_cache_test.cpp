@@ -47,7 +47,7 @@ std::string cache_error_of(library::Workload& work, const char* target) {
   try {
     run_cache(work, target);
   } catch (const Error& error) {
-    return error.what();
+    return test::without_source_lines(error.what());
   }
   return "no error was raised";
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "common/error_text.h"
 #include "compiler/additions.h"
 #include "compiler/compile_to_machine.h"
 #include "ir/program.h"
@@ -104,7 +105,8 @@ TEST(ReviewedFaults, NoGradientIsAddedElementByElement) {
     atomic_add(dQ(x), 1);
     ADD_FAILURE() << "nothing was raised";
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("dQ is not one element of an i32 vector"));
+    EXPECT_THAT(test::without_source_lines(error.what()),
+                testing::HasSubstr("dQ is not one element of an i32 vector"));
   }
   for (const char* name : {"attention_backward", "attention_varlen_backward"}) {
     const LibraryKernel& entry = find_kernel(name);

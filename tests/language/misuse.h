@@ -16,7 +16,7 @@ namespace tilewright::test {
 template <typename Action>
 void misuse(const std::string& caret, const std::vector<std::string>& parts, const Action& action,
             std::string_view file = __builtin_FILE()) {
-  const std::string text = usage_error_of(action);
+  const std::string text = whole_usage_error_of(action);
   std::istringstream lines(text);
   std::string first, source, marker;
   std::getline(lines, first);
@@ -30,9 +30,7 @@ void misuse(const std::string& caret, const std::vector<std::string>& parts, con
   } else {
     EXPECT_EQ(source.substr(column, caret.size()), caret) << text;
   }
-  // The line itself is the test's, and may have the words that are expected.
-  std::string said = first + "\n", line;
-  while (std::getline(lines, line)) said += line + "\n";
+  const std::string said = without_source_lines(text);
   for (const std::string& part : parts) {
     EXPECT_NE(said.find(part), std::string::npos) << "missing: " << part << "\n" << text;
   }

@@ -128,7 +128,7 @@ void append(Measured& to, const Measured& from) {
 }
 
 // The bounds are a little below what was reached when the model was fitted
-// (docs/log/2026-11-28-estimates-of-choices.md).
+// (docs/log/2026-11-28-estimates-of-ends-and-lines.md).
 TEST(MeasuredVariantsTest, TheModelRanksThemAndIsNear) {
   std::vector<double> correlations;
   std::map<std::string, Measured> of_kernel;
@@ -141,8 +141,8 @@ TEST(MeasuredVariantsTest, TheModelRanksThemAndIsNear) {
     correlations.push_back(rank_correlation(each.estimated, each.seconds));
   }
   std::sort(correlations.begin(), correlations.end());
-  EXPECT_GT(correlations.front(), 0.75) << "of the variants of the worst size";
-  EXPECT_GT(correlations[correlations.size() / 2], 0.9) << "of the variants of half of the sizes";
+  EXPECT_GT(correlations.front(), 0.79) << "of the variants of the worst size";
+  EXPECT_GT(correlations[correlations.size() / 2], 0.92) << "of the variants of half of the sizes";
   EXPECT_GT(fast.seconds.size(), 100u);
   EXPECT_GT(errors_of(fast.estimated, fast.seconds).near, 0.93);
   for (const auto& [name, all] : of_kernel) {
@@ -150,7 +150,7 @@ TEST(MeasuredVariantsTest, TheModelRanksThemAndIsNear) {
     const Errors errors = errors_of(all.estimated, all.seconds);
     EXPECT_GT(rank_correlation(all.estimated, all.seconds), 0.985);
     EXPECT_LT(std::sqrt(errors.mean_square), schedules::kHeldOutError);
-    EXPECT_GT(errors.near, name == "gemm" ? 0.84 : 0.9);
+    EXPECT_GT(errors.near, name == "gemm" ? 0.865 : 0.9);
   }
 }
 

@@ -121,12 +121,16 @@ TEST(ScheduleRulesTest, TheChoiceSaysWhy) {
 }
 
 TEST(ScheduleRulesTest, MistakesNameTheirPlace) {
-  EXPECT_THAT(error_of("when d < 3: schedule=small\nelse: schedule=small\n"),
+  const auto whole_error_of = [](const std::string& rules) {
+    return test::whole_usage_error_of([&] { chosen(rules, {}); });
+  };
+  EXPECT_THAT(whole_error_of("when d < 3: schedule=small\nelse: schedule=small\n"),
               AllOf(HasSubstr("sum.sm_90a.txt:2: error: there is no 'd'"),
                     HasSubstr("    when d < 3: schedule=small\n         ^"),
                     HasSubstr("a, b, c, wide, dtype, multiprocessors, element_bytes")));
-  EXPECT_THAT(error_of("else: small\n"), AllOf(HasSubstr("sum.sm_90a.txt:2: error: expected 'sch"),
-                                               HasSubstr("    else: small\n          ^")));
+  EXPECT_THAT(whole_error_of("else: small\n"),
+              AllOf(HasSubstr("sum.sm_90a.txt:2: error: expected 'sch"),
+                    HasSubstr("    else: small\n          ^")));
   EXPECT_THAT(error_of("else: schedule=small block=64\n"), HasSubstr("expected the end"));
   EXPECT_THAT(
       error_of("else: schedule=slow\n"),

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/error_text.h"
 #include "ptx/launch_test_kernel.h"
 #include "ptx/record.h"
 #include "tilewright/error.h"
@@ -16,7 +17,7 @@ std::string refusal(const std::string& body) {
     parse(test::kernel_text("", body), "test.ptx");
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::usage);
-    return error.what();
+    return tilewright::test::without_source_lines(error.what());
   }
   return "";
 }

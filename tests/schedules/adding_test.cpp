@@ -4,6 +4,7 @@
 #include <cmath>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "compiler/additions.h"
@@ -210,6 +211,30 @@ TEST_P(AddingOrder, TheMachineFormSaysWhich) {
     EXPECT_EQ(additions[0].ordered, order == Order::blocks);
     EXPECT_THAT(additions[0].instruction, HasSubstr("red.global.add"));
   }
+}
+
+// One line of a machine form that is read may add both ways.
+TEST(AddingBothWays, AreTwoAdditions) {
+  Kernel kernel("both_ways");
+  const Tensor X = kernel.in("X", f32, {64, 64}), sums = kernel.inout("sums", f32, {64});
+  const auto [y] = kernel.grid(4);
+  const Tile own = reduce_sum(load(X(Block(16 * y, 16, 16 * y + 16), all)), 0).reshape({64});
+  for (int turn = 0; turn < 3; ++turn) add(sums(all), own, Order::any);
+  ir::Kernel machine = compiler::compile_to_machine(kernel.finish(), "sm_90a").kernel;
+  const auto found = [&] {
+    std::vector<std::pair<bool, int>> orders;
+    for (const compiler::Addition& each : compiler::additions_in(machine)) {
+      orders.emplace_back(each.ordered, each.count);
+    }
+    return orders;
+  };
+  EXPECT_THAT(found(), testing::ElementsAre(std::pair(false, 3)));
+  bool is_first = true;
+  ir::for_each(machine.body, [&](ir::Operation& operation) {
+    if (operation.op != ir::Op::red_registers) return;
+    if (std::exchange(is_first, false)) operation.attributes.set(ir::Key::ordered, true);
+  });
+  EXPECT_THAT(found(), testing::ElementsAre(std::pair(true, 1), std::pair(false, 2)));
 }
 
 }  // namespace

@@ -64,7 +64,7 @@ TEST(Callers, OfSeveralHelpersTheOutermostCounts) {
   kernel.grid(1);
   const Tile x = zeros({4, 4});
   int line = 0;
-  const std::string text = test::usage_error_of([&] {
+  const std::string text = test::whole_usage_error_of([&] {
     line = __LINE__ + 1;
     outer_helper(x);
   });

@@ -297,6 +297,41 @@ TEST(ModelTest, LongRunsOfProductsAreSlower) {
   EXPECT_NEAR(seconds_a_tile(1000) / seconds_a_tile(1), 1 + kDevice.reached.slowing, 0.02);
 }
 
+// Of eight CTAs that share operands seven load rows of A for two of them that no tensor has.
+TEST(ModelTest, RowsBehindTheEndThatCtasShareAreCounted) {
+  constexpr int kClusters = 15, kSteps = 10, kCtas = 8 * kClusters;
+  kernels::Gemm gemm = tiles(128, 96);
+  gemm.share_a = 2;
+  gemm.share_b = 4;
+  const double part = 64 * gemm.block_k * 2;
+  const auto zeros = [&](const kernels::Gemm& of, std::int64_t m, int ctas) {
+    const ir::Kernel machine = machine_of(kernels::gemm_sm90(of));
+    const ir::Binding sizes = gemm_sizes(m, kClusters * 2 * gemm.block_n, kSteps * gemm.block_k);
+    double sum = 0;
+    for (int cta = 0; cta < ctas; ++cta) {
+      sum += follow_cta(machine, sizes, cta, ctas, kDevice).shared_zeros;
+    }
+    const double clocks = estimate(machine, sizes, kDevice).zeros * kDevice.reached.clock;
+    EXPECT_NEAR(clocks * kDevice.reached.shared_zero_bytes, sum, 0.01 * sum);
+    return sum;
+  };
+  EXPECT_EQ(zeros(gemm, 64, kCtas), 7 * kClusters * kSteps * part);
+  EXPECT_EQ(zeros(gemm, 32, kCtas), 7.5 * kClusters * kSteps * part);
+  EXPECT_EQ(zeros(gemm, 512, kCtas), 0);
+  EXPECT_EQ(zeros(tiles(128, 96), 64, 30), 0) << "each has its own copies";
+}
+
+TEST(ModelTest, RowsThatBeginBetweenLinesTakeLonger) {
+  const ir::Kernel machine = machine_of(kernels::gemm_sm90(tiles(128, 96)));
+  const auto of_a_byte = [&](std::int64_t k) {
+    const CtaTimeline one = follow_cta(machine, gemm_sizes(1024, 960, k), 0, 80, kDevice);
+    return one.loads / one.load_bytes * kDevice.reached.l2_bytes;
+  };
+  EXPECT_NEAR(of_a_byte(1024), 1, 1e-9);
+  EXPECT_NEAR(of_a_byte(1040), 1 + kDevice.reached.between_lines, 1e-9);
+  EXPECT_NEAR(of_a_byte(1032), 1 + kDevice.reached.between_sectors, 1e-9);
+}
+
 TEST(ModelTest, NothingToDoTakesALaunch) {
   const ir::Kernel machine = machine_of(kernels::gemm_sm90(tiles(128, 256)));
   EXPECT_LT(estimate(machine, gemm_sizes(0, 512, 512), kDevice).seconds,

@@ -62,7 +62,7 @@ TEST(OddRows, OfProductsAreNamedAtTheirLoad) {
   const auto plan = [&] {
     compiler::plan_launch(program.machine, program.source.parameters, given, 132);
   };
-  EXPECT_THAT(test::usage_error_of(plan),
+  EXPECT_THAT(test::whole_usage_error_of(plan),
               AllOf(HasSubstr("odd_rows_test.cpp:" + std::to_string(line) + ": error: tensor A"),
                     HasSubstr("the stride of axis 0 is 100 elements (200 bytes)"),
                     HasSubstr("load(A(all, depth))"), HasSubstr("A is declared at"),

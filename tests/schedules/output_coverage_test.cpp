@@ -45,7 +45,7 @@ TEST(OutputCoverage, RowsThatNobodyStores) {
 }
 
 TEST(OutputCoverage, AnElementThatTwoBlocksStore) {
-  EXPECT_THAT(test::usage_error_of([] { run_on_rows(copies_rows(17, 16), 40); }),
+  EXPECT_THAT(test::whole_usage_error_of([] { run_on_rows(copies_rows(17, 16), 40); }),
               AllOf(HasSubstr("store: element {16, 0} of Y is stored by two blocks of the grid, 0 "
                               "and 1"),
                     HasSubstr("store(Y(own, all)"), HasSubstr("fix: ")));

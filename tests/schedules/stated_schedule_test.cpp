@@ -447,5 +447,26 @@ TEST(StatedSchedule, AnExplicitKernelSaysItItself) {
   refused_schedule("stages", {"explicit is written at the explicit level"}, kernel, {.stages = 2});
 }
 
+// While a stage is held, a condition takes another one of the same ring: one of each is two.
+TEST(StatedSchedule, StagesThatAreHeldAroundABlockCount) {
+  Kernel kernel("held_around");
+  const Tensor A = kernel.in("A", bf16, {256, 64}), B = kernel.in("B", bf16, {64, 64});
+  const Tensor Y = kernel.out("Y", f32, {64, 64}), Z = kernel.out("Z", f32, {256, 64});
+  kernel.grid(1);
+  const Tile b = load(B(all, all));
+  Var sum{zeros({64, 64})};
+  for (Index i : range(4)) {
+    const Tile own = load(A(Block(64 * i, 64, 64 * i + 64), all));
+    when(i < 3, [&] {
+      const Block next(64 * i + 64, 64, 64 * i + 128);
+      store(Z(next, all), dot(load(A(next, all)), b));
+    });
+    sum = sum + dot(own, b);
+  }
+  store(Y(all, all), sum);
+  const MachineForm form = compiled(kernel, {.stages = 1});
+  EXPECT_EQ(stages_of(form.kernel, "A"), 2);
+}
+
 }  // namespace
 }  // namespace tilewright

@@ -408,6 +408,22 @@ TEST(FaultKinds, TheOtherOfTwoMaps) {
   EXPECT_EQ(expect_found(40, subject).caught, 2);
 }
 
+// Of two barriers of all threads only the one behind the initialisation publishes it.
+TEST(FaultKinds, ABarrierBeforeTheInitialisationPublishesNothing) {
+  const auto sites_of = [](const ir::Kernel& machine) {
+    std::vector<std::size_t> found;
+    for (const Mutant& mutant : mutants_of(kind(19), machine)) found.push_back(mutant.site);
+    return found;
+  };
+  ir::Kernel machine = pipeline_subject().machine;
+  std::vector<std::size_t> wanted = sites_of(machine);
+  ASSERT_EQ(wanted.size(), 2u);  // the fence, and the barrier
+  for (std::size_t& site : wanted) ++site;
+  std::vector<ir::Operation>& body = machine.body.body;
+  body.insert(body.begin(), ir::Operation{ir::Op::cta_sync, {}, {}, {}, {}, body.front().where});
+  EXPECT_EQ(sites_of(machine), wanted);
+}
+
 // Every operation of a sort is a site, as is every stage and phase that is carried on.
 TEST(FaultKinds, LeaveNoSiteOut) {
   for (const Subject& subject : {pipeline_subject(), computed_operand(), exchange()}) {

@@ -84,7 +84,7 @@ TEST(Cycles, Products) {
   EXPECT_EQ(product_cycles(kernel, product), half);
 }
 
-// What a device was seen to reach. Rows that begin in the middle of a sector take twice as long,
+// What a device was seen to reach. Rows that begin in the middle of a line or a sector take longer,
 // and few CTAs get more of L2 each.
 TEST(Cycles, CopiesFromL2) {
   const target::Device& device = target::device_of("sm_90a");
@@ -99,7 +99,9 @@ TEST(Cycles, CopiesFromL2) {
   const double slower = device.reached.product_clock / device.reached.clock;
   EXPECT_EQ(all, std::llround(kBytes / device.reached.l2_bytes * slower));
   map.strides[1] = 4104 * 2;
-  EXPECT_NEAR(l2_cycles(kernel, map, kBytes), (1 + device.reached.unaligned) * all, 1);
+  EXPECT_NEAR(l2_cycles(kernel, map, kBytes), (1 + device.reached.between_sectors) * all, 1);
+  map.strides[1] = 4112 * 2;
+  EXPECT_NEAR(l2_cycles(kernel, map, kBytes), (1 + device.reached.between_lines) * all, 1);
   map.strides[1] = 4096 * 2;
   kernel.ctas = 1;
   EXPECT_NEAR(l2_cycles(kernel, map, kBytes), device.reached.l2_idle * all, 1);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "codegen/print.h"
+#include "common/error_text.h"
 #include "compiler/compile_to_machine.h"
 #include "ir/text.h"
 #include "passes/pipeline.h"
@@ -29,7 +30,7 @@ std::string error_of(const std::function<void()>& run) {
   try {
     run();
   } catch (const Error& error) {
-    return error.what();
+    return test::without_source_lines(error.what());
   }
   return "no error";
 }

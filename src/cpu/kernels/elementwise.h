@@ -376,13 +376,18 @@ TW_MAP1(logical_not, boolean, std::uint8_t, std::uint8_t, a ^ 1)
 #undef TW_COMPARISONS
 #undef TW_INTEGERS
 
-// Of elements of any kind, by their size.
+// Of elements of any kind, by their size. What a mask hides is mostly a scalar: it is written out
+// once, where a row is one chunk.
 template <typename T>
 void select(Shape shape, const Operand& condition, const Operand& yes, const Operand& no,
             Result result) {
+  alignas(64) T hidden[kChunk];
+  const bool is_scalar = no.repeats && no.row_stride == 0 && shape.columns <= kChunk;
+  if (is_scalar) repeat(*row_of<T>(no, 0), hidden, blocks(shape.columns) * kBlock);
+  const Operand other = is_scalar ? Operand{hidden, 0, false} : no;
   for (std::int64_t row = 0; row < shape.rows; ++row) {
     const Row<std::uint8_t> asked(condition, row, shape.columns);
-    const Row<T> a(yes, row, shape.columns), b(no, row, shape.columns);
+    const Row<T> a(yes, row, shape.columns), b(other, row, shape.columns);
     T* const to = row_of<T>(result, row);
     for_chunks(shape.columns, [&](std::int64_t column, std::int64_t count) {
       const std::uint8_t* const c = asked.chunk(column);

@@ -60,6 +60,7 @@ Json cost_of(const schedules::Estimate& cost) {
             {"shared", cost.shared},
             {"tensor_memory", cost.tensor_memory},
             {"loads", cost.loads},
+            {"zeros", cost.zeros},
             {"stages", cost.stages},
             {"memory", cost.memory},
             {"exposed", cost.exposed}}},

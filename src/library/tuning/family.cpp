@@ -85,11 +85,12 @@ schedules::Estimate estimate_program(const FamilyMember::Lowered& lowered,
   schedules::Estimate sum;
   double slowest = 0;
   const auto add = [&](const schedules::Estimate& each) {
-    for (const auto part : {&schedules::Estimate::seconds, &schedules::Estimate::products,
-                            &schedules::Estimate::special, &schedules::Estimate::arithmetic,
-                            &schedules::Estimate::shared, &schedules::Estimate::tensor_memory,
-                            &schedules::Estimate::loads, &schedules::Estimate::stages,
-                            &schedules::Estimate::memory, &schedules::Estimate::exposed}) {
+    for (const auto part :
+         {&schedules::Estimate::seconds, &schedules::Estimate::products,
+          &schedules::Estimate::special, &schedules::Estimate::arithmetic,
+          &schedules::Estimate::shared, &schedules::Estimate::tensor_memory,
+          &schedules::Estimate::loads, &schedules::Estimate::zeros, &schedules::Estimate::stages,
+          &schedules::Estimate::memory, &schedules::Estimate::exposed}) {
       sum.*part += each.*part;
     }
     if (each.seconds < slowest) return;

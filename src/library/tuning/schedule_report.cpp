@@ -32,6 +32,7 @@ std::string units_text(const schedules::Estimate& e) {
                                                   {"shared memory", e.shared},
                                                   {"tensor memory", e.tensor_memory},
                                                   {"loads from L2", e.loads},
+                                                  {"copies of what no tensor has", e.zeros},
                                                   {"stages of rings", e.stages},
                                                   {"memory", e.memory},
                                                   {"pauses", e.exposed}};

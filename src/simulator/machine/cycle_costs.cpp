@@ -167,17 +167,16 @@ std::int64_t port_cycles(const PreparedKernel& kernel, std::int64_t bytes) {
 std::int64_t l2_cycles(const PreparedKernel& kernel, const TensorMap& map, std::int64_t bytes) {
   const target::Device& device = target::device_of(kernel.target->name);
   const target::Device::Reached& reached = device.reached;
-  constexpr std::int64_t kSector = 32;
-  const bool begins_in_a_sector =
-      std::any_of(map.strides.begin() + 1, map.strides.begin() + std::max(map.rank, 1),
-                  [](std::int64_t stride) { return stride % kSector != 0; });
+  double longer = 0;
+  for (int axis = 1; axis < map.rank; ++axis) {
+    longer = std::max(longer, reached.longer_in_rows(map.strides[axis]));
+  }
   // Where few ask, each gets more.
   const double busy =
       std::min(1.0, static_cast<double>(kernel.ctas) / static_cast<double>(device.multiprocessors));
   // Its cycles are those of another clock than the one under products.
   return std::llround(static_cast<double>(bytes) / reached.l2_bytes * reached.product_clock /
-                      reached.clock * (begins_in_a_sector ? 1 + reached.unaligned : 1) *
-                      std::max(busy, reached.l2_idle));
+                      reached.clock * (1 + longer) * std::max(busy, reached.l2_idle));
 }
 
 }  // namespace tilewright::simulator
