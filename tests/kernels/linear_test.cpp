@@ -105,7 +105,7 @@ TEST(LinearTest, NoActivationLeavesATileAsItIs) {
   const Block own = rows.block(block, 16);
   store(y(own), kernels::activate(Activation::none, load(x(own))));
   store(slope(own), kernels::derivative(Activation::none, load(x(own))));
-  const HostTensor given = HostTensor::from_values(f32, {3}, {-2, 0, 5});
+  HostTensor given = HostTensor::from_values(f32, {3}, {-2, 0, 5});
   HostTensor same = HostTensor::poisoned(f32, {3}), one = HostTensor::poisoned(f32, {3});
   compile(kernel, "interpreter").run({ref(given), ref(same), ref(one)});
   for (int i = 0; i < 3; ++i) {
