@@ -386,7 +386,9 @@ TEST(SequenceParallelAttentionTest, GradientsOfAllHeadsAtOnce) {
   o.attention.dim = o.attention.dim_v = 64;
   o.attention = with_sm90_backward_blocks(o.attention);
   check_gradients(o, {256, 256}, false, make);
-  EXPECT_THAT(test::usage_error_of([&] { check_gradients(o, {384, 256}, false, make); }),
+  EXPECT_THAT(test::usage_error_of([&] {
+                check_gradients(o, {384, 256}, false, make);
+              }),
               HasSubstr("multiple of 256"));
   o.attention.dim = 80;
   o.attention.dim_v = 32;
