@@ -250,8 +250,8 @@ class ReduceScatterSm90 : public GemmSm90 {
 
   // Stores to other ranks read shared memory no faster than the link takes them, and all CTAs end
   // their tiles at about the same time. So runs stay in registers and leave one by one beside the
-  // next tile's products: of tiles of 64 rows, which leave room for them, all, and of others those
-  // for which no staging tile is free.
+  // next tile's products: of tiles of 64 rows, which leave room for them, all, and of larger
+  // ones between two ranks (docs/log); else those for which no staging tile is free.
   int pauses() const override { return o_.share_ranks ? 0 : held_runs() + 1; }
   void pause(int number, const Work&, const Index& group) override {
     if (number <= held_runs()) return send_held(number - 1, group);
@@ -261,7 +261,8 @@ class ReduceScatterSm90 : public GemmSm90 {
     const int all = static_cast<int>(runs().size());
     const bool alike = runs().front().width == runs().back().width;
     if (!alike || o_.share_ranks) return 0;
-    return g_.block_m == 64 ? all : std::min(2, all - staged_runs());
+    const bool two_by_tma = o_.ranks == 2 && o_.parts_by == PartsBy::tma && size_of(o_.parts) == 2;
+    return g_.block_m == 64 || two_by_tma ? all : std::min(2, all - staged_runs());
   }
   int sent_at_once() const { return static_cast<int>(runs().size()) - held_runs(); }
 

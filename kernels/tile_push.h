@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 
@@ -15,6 +16,7 @@ class TilePush {
  public:
   TilePush(Kernel& kernel, const std::string& name, DType dtype, int rows, int columns, int stages)
       : stages_(stages),
+        under_way_(std::min(kUnderWay, stages - 1)),
         ring_(kernel, name, tilewright::stages(stages), {{dtype, rows, columns}}) {}
 
   // In the warp that loads.
@@ -30,9 +32,9 @@ class TilePush {
     const Slot slot = ring_.consume();
     tma_store(to, slot[0].rows(0, rows).columns(0, columns));
     bulk_commit();
-    bulk_wait_read(kUnderWay);
-    when(*stored_ >= kUnderWay,
-         [&] { ring_.release((slot.stage() + (stages_ - kUnderWay)) % stages_); });
+    bulk_wait_read(under_way_);
+    when(*stored_ >= under_way_,
+         [&] { ring_.release((slot.stage() + (stages_ - under_way_)) % stages_); });
     *stored_ = *stored_ + 1;
   }
   // Until what this warp has stored is in memory; a release hands it on. Nothing less will do:
@@ -44,7 +46,7 @@ class TilePush {
 
  private:
   static constexpr int kUnderWay = 2;
-  int stages_;
+  int stages_, under_way_;  // of few stages fewer: one has to be given back
   Ring ring_;
   std::optional<Cell<Index>> stored_;
 };

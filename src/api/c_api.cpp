@@ -78,6 +78,14 @@ std::vector<std::string> split(const char* list) {
   return words;
 }
 
+tilewright::DType dtype_of(const tilewright_tensor& tensor, const std::string& name) {
+  try {
+    return tilewright::parse_dtype(tensor.dtype);
+  } catch (const tilewright::Error& error) {
+    fail(fmt::format("tensor {}: {}", name, error.message()), error.fix());
+  }
+}
+
 tilewright::TensorRef tensor_of(const tilewright_kernel& kernel, std::size_t index,
                                 const tilewright_tensor& tensor) {
   const tilewright::LibraryTensor& declared = *kernel.parameters[index];
@@ -92,8 +100,7 @@ tilewright::TensorRef tensor_of(const tilewright_kernel& kernel, std::size_t ind
   }
   tilewright::TensorRef result;
   result.data = tensor.data;
-  result.dtype =
-      tensor.dtype == nullptr ? kernel.dtypes[index] : tilewright::parse_dtype(tensor.dtype);
+  result.dtype = tensor.dtype == nullptr ? kernel.dtypes[index] : dtype_of(tensor, declared.name);
   result.shape.assign(tensor.shape, tensor.shape + rank);
   if (tensor.strides != nullptr) result.strides.assign(tensor.strides, tensor.strides + rank);
   return result;

@@ -47,7 +47,10 @@ TracedRun trace_run(
 Diagnostic diagnostic_of(const simulator::Fault& fault) {
   Diagnostic text(fault.first, fault.message, ErrorKind::result);
   const bool is_same = same_line(fault.first, fault.second);
-  if (fault.second.file != nullptr && !is_same) text.note(fault.second, "the other place is");
+  if (fault.second.file != nullptr && !is_same) {
+    const bool is_memory = fault.kind == "out_of_bounds" || fault.kind == "tensor_map";
+    text.note(fault.second, is_memory ? "the memory is declared" : "the other place is");
+  }
   if (!fault.missing.empty()) text.fix(fault.missing);
   return text;
 }

@@ -368,8 +368,8 @@ void check_scalars(const Kernel& kernel, const std::vector<double>& scalars) {
         .raise();
   }
   if (wanted == scalars.size()) return;
-  Diagnostic(kernel.where, fmt::format("{} takes {} scalars, and the launch gives {}", kernel.name,
-                                       wanted, scalars.size()))
+  Diagnostic(kernel.where, fmt::format("{} takes {}, and the launch gives {}", kernel.name,
+                                       counted(wanted, "scalar"), scalars.size()))
       .fix("pass one for each parameter, in the order of their declaration")
       .raise();
 }

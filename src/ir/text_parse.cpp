@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdint>
 #include <limits>
+#include <numeric>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "ir/claim.h"
 #include "ir/schedule.h"
@@ -13,6 +17,34 @@
 
 namespace tilewright::ir {
 namespace {
+
+// So many letters are put in, left out or exchanged.
+std::size_t difference(std::string_view name, std::string_view other) {
+  std::vector<std::size_t> row(other.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    std::size_t before = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < other.size(); ++j) {
+      const std::size_t exchanged = before + (name[i] == other[j] ? 0 : 1);
+      before = row[j + 1];
+      row[j + 1] = std::min({exchanged, before + 1, row[j] + 1});
+    }
+  }
+  return row.back();
+}
+
+// Of all operations the one whose name is nearest.
+std::string_view nearest_operation(std::string_view name) {
+  std::string_view nearest;
+  std::size_t least = SIZE_MAX;
+  for (std::size_t i = 0; i < kOperationCount; ++i) {
+    const std::string_view other = info(static_cast<Op>(i)).name;
+    const std::size_t own = difference(name, other);
+    if (own < least) nearest = other;
+    least = std::min(least, own);
+  }
+  return nearest;
+}
 
 // Deeper than any kernel, shallow enough that hostile text cannot exhaust the stack.
 constexpr int kMaximumNesting = 160;  // what passes make of a kernel, too
@@ -267,7 +299,10 @@ class KernelParser {
     const std::size_t begin = in_.position();
     const std::string_view name = in_.word(what);
     const auto result = find_op(name);
-    if (!result) in_.fail(begin, fmt::format("unknown operation \"{}\"", name));
+    if (!result) {
+      in_.fail(begin, fmt::format("unknown operation \"{}\"", name),
+               fmt::format("the operation whose name is nearest is {}", nearest_operation(name)));
+    }
     return *result;
   }
 

@@ -35,14 +35,16 @@ class Scanner {
         takes_places_(takes_places),
         lines_before_(lines_before) {}
 
-  [[noreturn]] void fail(std::size_t position, std::string message) const {
+  [[noreturn]] void fail(std::size_t position, std::string message,
+                         const std::string& fix = {}) const {
     const std::size_t newline = position == 0 ? text_.npos : text_.rfind('\n', position - 1);
     std::size_t begin = newline == text_.npos ? 0 : newline + 1;
     const std::size_t end = std::min(text_.find('\n', position), text_.size());
     while (begin < position && (text_[begin] == ' ' || text_[begin] == '\t')) ++begin;
-    Diagnostic(location(position), std::move(message))
-        .line(std::string(text_.substr(begin, end - begin)), position - begin)
-        .raise();
+    Diagnostic error(location(position), std::move(message));
+    error.line(std::string(text_.substr(begin, end - begin)), position - begin);
+    if (!fix.empty()) error.fix(fix);
+    error.raise();
   }
 
   [[noreturn]] void expected(std::string_view what) {

@@ -101,6 +101,8 @@ TEST(NotLess, BoundsThatAreMetExactly) {
     %15: i32 = select %13, %14, %3
     %16: i32 = min %1, %2
     %17: i32 = min %2, %1
+    %18: i32 = dim {dim = dim(min(a, b))}
+    %19: i32 = dim {dim = dim(max(a, b))}
 )");
   NotLess not_less(kernel);
   // a - b where a is not less than b: it may be 0.
@@ -110,6 +112,11 @@ TEST(NotLess, BoundsThatAreMetExactly) {
   EXPECT_FALSE(not_less.proves(15, 3));
   EXPECT_TRUE(not_less.proves(16, 17));
   EXPECT_TRUE(not_less.proves(17, 16));
+  // So does one of sizes, and a maximum is the greater of the two.
+  for (const ir::ValueId size : {ir::ValueId{1}, ir::ValueId{2}}) {
+    EXPECT_TRUE(not_less.proves(size, 18) && not_less.proves(19, size));
+    EXPECT_FALSE(not_less.proves(18, size) || not_less.proves(size, 19));
+  }
 }
 
 // A loop whose end lies at 2^62, and a difference below what 64 bits hold: nothing is proven.

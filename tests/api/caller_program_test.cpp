@@ -176,7 +176,7 @@ TEST(CallerProgram, TensorsThatDoNotFit) {
   EXPECT_THAT(refused({ref(x), ref(y)}, {1}),
               HasSubstr("the dim rows is 5 by axis 0 of x, but 4 by axis 0 of y"));
   EXPECT_THAT(refused({ref(x)}, {1}), HasSubstr("y is missing"));
-  EXPECT_THAT(refused({ref(x), ref(x)}, {}), HasSubstr("takes 1 scalars"));
+  EXPECT_THAT(refused({ref(x), ref(x)}, {}), HasSubstr("takes 1 scalar, and the launch gives 0"));
   EXPECT_THAT(refused({{nullptr, f32, {5, kColumns}, {}}, ref(x)}, {1}), HasSubstr("is null"));
 }
 

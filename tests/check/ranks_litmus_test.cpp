@@ -258,5 +258,40 @@ TEST(RanksLitmus, TheInterpreterIsOneRank) {
   EXPECT_EQ(y, x);
 }
 
+// Rank 0 hands a tile to rank 1, and that to rank 2, by copies and words, once.
+Program handed_on(bool tells_last, bool waits) {
+  Program program("handed_on", 3);
+  const Buffer x = program.in("x", f32, {kSize, kSize}), y = program.out("y", f32, {kSize, kSize});
+  const Buffer box = program.scratch("box", f32, {kSize, kSize});
+  const Buffer there = program.signals("there", 1), taken = program.signals("taken", 1);
+  const RunNumber run = program.run();
+  const Stream first = program.rank(0).stream(), second = program.rank(1).stream(),
+               third = program.rank(2).stream();
+  first.copy(box.on(1), x);
+  first.write(there.on(1)[0], run);
+  second.wait(there[0], waits ? run : run - 1);
+  second.copy(box.on(2), box);
+  if (tells_last) second.write(there.on(2)[0], run);
+  second.wait(taken[0], run);
+  third.wait(there[0], run);
+  third.copy(y, box);
+  third.write(taken.on(1)[0], run);
+  return program;
+}
+
+TEST(RanksLitmus, AWordThatNobodyWritesIsTheCause) {
+  test::expect_clean(handed_on(true, true), {kSeeds, 1}, [](ProgramMemory&) {});
+  test::expect_fault(
+      handed_on(false, true), {kSeeds, 1}, "deadlock",
+      AllOf(HasSubstr("2 streams wait"), HasSubstr("\n    third.wait(there[0], run)"),
+            HasSubstr("nothing in the program writes it")));
+}
+
+TEST(RanksLitmus, AReadMayHaveComeTooEarly) {
+  test::expect_fault_in_some(handed_on(true, false), {kSeeds, 1}, "race",
+                             HasSubstr("a signal of scope system behind the write, and a wait for "
+                                       "it before the read"));
+}
+
 }  // namespace
 }  // namespace tilewright

@@ -51,6 +51,10 @@ inline std::string seconds_text(std::chrono::milliseconds time) {
   return fmt::format("{:g} s", static_cast<double>(time.count()) / 1e3);
 }
 
+inline void wait_until_there(const std::string& path) {
+  while (!std::filesystem::exists(path)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
 // Ranks that meet by a file of the test's own.
 class FileRanks {
  public:

@@ -163,7 +163,8 @@ TEST(ProgramText, BindingSaysWhatDoesNotFit) {
   EXPECT_THAT(refused(16, 24, {}, {1}), HasSubstr("the dim parts has no value"));
   EXPECT_THAT(refused(16, 24, {{"parts", 0}}, {1}), HasSubstr("at least 1"));
   EXPECT_THAT(refused(16, 24, {{"part", 1}}, {1}), HasSubstr("there is no dim part"));
-  EXPECT_THAT(refused(16, 24, {{"parts", 1}}, {}), HasSubstr("takes 1 scalars"));
+  EXPECT_THAT(refused(16, 24, {{"parts", 1}}, {}),
+              HasSubstr("takes 1 scalar, and the launch gives 0"));
   // A box that ends outside only now.
   EXPECT_THAT(refused(0, 8, {{"parts", 1}}, {1}),
               AllOf(HasSubstr("dims.twp:20"), HasSubstr("copy: {8, 32} elements from {-8, 0} on"),

@@ -348,6 +348,24 @@ TEST(ParseError, NamesPlaceAndExpectation) {
   }
 }
 
+// Of an operation that there is not, the one that was meant.
+TEST(ParseError, NamesTheNearestOperation) {
+  const std::pair<std::string, std::string> nearest[] = {{"negat", "neg"},
+                                                         {"reduce_", "reduce"},
+                                                         {"cta_snyc", "cta_sync"},
+                                                         {"tma_stroe", "tma_store"},
+                                                         {"mbarrier_waits", "mbarrier_wait"},
+                                                         {"barrier_wait", "mbarrier_wait"}};
+  for (const auto& [name, wanted] : nearest) {
+    try {
+      (void)parse_text("kernel \"k\" tile\ngrid (1)\nbody (%0: i32) {\n  " + name + " %0\n}\n", "");
+      ADD_FAILURE() << "accepted: " << name;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.fix(), "the operation whose name is nearest is " + wanted);
+    }
+  }
+}
+
 TEST(ParseError, SaysThatTheTextEnds) {
   try {
     (void)parse_text("kernel", "cut.tw");

@@ -67,6 +67,18 @@ body (%0: i32) {
   }
 }
 
+// What ascends does so along its only axis, and only what is counted says how far.
+TEST(Verifier, RejectsClaimsOfNumbersThatNothingChecks) {
+  const auto text = [](const std::string& attributes) {
+    return "kernel \"k\" tile\nin X: i32[4, 4] = %0\ngrid (1)\nbody (%1: i32) {\n"
+           "  %2: i32 = load_index %0, %1, %1 {" +
+           attributes + "}\n}\n";
+  };
+  verify(parse_text(text("counted = 1, at_most = dim(9)"), "k.tw"));
+  expect_rejected(text("counted = 1, ascending = 1"), "X ascends and has rank 2", "of two axes");
+  expect_rejected(text("at_most = dim(9)"), "and is not counted", "not counted");
+}
+
 TEST(Verifier, RejectsBrokenTileForm) {
   const Case cases[] = {
       // Signatures.
@@ -85,6 +97,7 @@ TEST(Verifier, RejectsBrokenTileForm) {
       {"yield %20", "yield", "yielded values: 0, but results of the for_loop: 1"},
       {"    yield %20\n", "", "for_loop: its block does not end in a yield"},
       {"store %1, %22", "yield\n  store %1, %22", "only the last operation of a nested block"},
+      {"    yield %20\n", "    yield %20\n    yield %20\n", "only the last operation of a nested"},
       {"%14: tile<f32, 64x1>)", "%14: tile<f32, 64x2>)", "arguments of the block: number 1 is"},
       {" () {\n    yield %12\n  }", "", "if_then: has 1 blocks, expected 2"},
       {"for_loop %9, %8, %5", "for_loop %9, %8, %9", "the step is 0, expected a positive one"},

@@ -217,6 +217,16 @@ TEST(AllToAllTest, TilesOfSomeTokensAndSomeHeads) {
   check(c, {.runs = 2});
 }
 
+// Of tiles as large as rows of so many elements make them there are one or two stages.
+TEST(AllToAllTest, RowsThatLeaveRoomForFewStages) {
+  for (const int dim : {2560, 4096}) {
+    Exchange c = small_exchange(2, 2, 2);
+    c.exchange.dim = c.exchange.dim_v = dim;
+    c.batch = 1;
+    check(c, {.runs = 2, .multiprocessors = 1});
+  }
+}
+
 TEST(AllToAllTest, NothingToMove) {
   Exchange c = small_exchange(2, 2, 2);
   c.queries = 0;

@@ -11,6 +11,7 @@
 #include "kernels/expect_no_stack.h"
 #include "kernels/library_case.h"
 #include "runtime/nvrtc_available.h"
+#include "simulator/faults/fault_kinds.h"
 #include "target/target.h"
 #include "tilewright/blackwell.h"
 #include "tilewright/hopper.h"
@@ -248,6 +249,24 @@ TEST_P(GemmSm100, BecomesACubin) {
   const char* const target = GetParam() == GemmRoles::one_tile ? "sm_110a" : "sm_100a";
   if (const std::string why = runtime::why_no_nvrtc(target); !why.empty()) GTEST_SKIP() << why;
   test::expect_no_stack(codegen::print(machine_of(gemm_sm100({}, GetParam()))), target);
+}
+
+// Results are taken out of tensor memory behind a wait for their products, and without it too
+// early.
+TEST(GemmSm100Test, TheWaitForProductsIsSeededAndNoticed) {
+  const ir::Kernel machine = machine_of(gemm(narrow()));
+  const simulator::FaultKind& kind = simulator::fault_kinds()[3];
+  ASSERT_EQ(kind.number, 4);
+  const std::vector<simulator::Mutant> mutants = simulator::mutants_of(kind, machine);
+  ASSERT_FALSE(mutants.empty());
+  Padded a = Padded::normal(bf16, {130, 72}, 1), b = Padded::normal(bf16, {64, 72}, 2),
+         c(bf16, {130, 64});
+  Arguments arguments;
+  arguments.tensors = {a.argument("A"), b.argument("B"), c.argument("C")};
+  for (const simulator::Mutant& mutant : mutants) {
+    EXPECT_THAT(mutant.operation, testing::StartsWith("mbarrier_wait"));
+    EXPECT_FALSE(simulator::run_machine(mutant.apply(machine), arguments, {}).ok());
+  }
 }
 
 std::string error_of(const std::function<void()>& run) {

@@ -109,9 +109,26 @@ void add_foreign_lines(const ir::Block& block, std::set<std::string>& foreign) {
   }
 }
 
+// Callers name an operation's tensors and hand them over in their order, which is its programs'.
+void expect_own_tensors(const LibraryKernel& kernel, const ScheduleChoice& choice,
+                        const ir::Program& program) {
+  std::vector<std::string> wanted, found;
+  for (const LibraryTensor* tensor : tensors_of(kernel, choice.options)) {
+    wanted.push_back(tensor->name);
+  }
+  for (const ir::ProgramBuffer& buffer : program.buffers) {
+    if (buffer.is_passed()) found.push_back(buffer.name);
+  }
+  EXPECT_EQ(found, wanted) << kernel.name;
+}
+
 std::vector<std::shared_ptr<const ir::Kernel>> traced_by(const LibraryKernel& kernel,
                                                          const ScheduleChoice& choice) {
-  if (kernel.is_program()) return build_program(kernel, choice).finish().kernels;
+  if (kernel.is_program()) {
+    const Program program = build_program(kernel, choice);
+    expect_own_tensors(kernel, choice, program.finish());
+    return program.finish().kernels;
+  }
   return {std::make_shared<const ir::Kernel>(build_choice(kernel, choice).finish())};
 }
 

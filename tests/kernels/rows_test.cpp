@@ -122,6 +122,12 @@ TEST(RowsTest, WhatTheyRefuse) {
                 library::make_workload(find_kernel("rotary"), {"table=0", "positions=true"}, {}, 0);
               }),
               HasSubstr("table is 0, and positions are drawn below it"));
+  const auto in_table = [](const char* table) {
+    library::make_workload(find_kernel("rotary"), {"length=8", "batch=1", table}, {}, 0);
+  };
+  in_table("table=8");
+  EXPECT_THAT(test::usage_error_of([&] { in_table("table=7"); }),
+              HasSubstr("table is 7, and length is 8"));
   // A row that is longer than what is read at once.
   HostTensor X = HostTensor::zeros(bf16, {1, 9}), Y = X;
   kernels::Softmax whole;

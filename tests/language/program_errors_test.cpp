@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "language/misuse.h"
 #include "tilewright/program.h"
 
@@ -163,6 +165,14 @@ TEST_F(ProgramErrorsTest, MemoryOfABufferThatItDoesNotHave) {
   misuse("at", {"no such buffer in rank 2", "rank 0 to 1"}, [&] { memory.at(x, 2); });
   const Buffer late = program.buffer("late", f32, {4});
   misuse("at", {"no such buffer in rank 0"}, [&] { memory.at(late); });
+}
+
+// Else what no launch writes would look written.
+TEST_F(ProgramErrorsTest, WhatRunsOnlyWriteIsNoNumberBefore) {
+  const Buffer written = program.out("written", f32, {4});
+  ProgramMemory memory(program);
+  EXPECT_TRUE(std::isnan(memory.at(written).flat(3)));
+  EXPECT_FALSE(std::isnan(memory.at(x).flat(0)));
 }
 
 TEST_F(ProgramErrorsTest, EventsThatNobodyRecorded) {

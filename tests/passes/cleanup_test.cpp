@@ -330,6 +330,15 @@ std::string less(const std::string& shape, const std::string& operations) {
       "  %7: tile<f32, " + shape + "> = load %1, %4, %4, %5, %5 {sizes = " + sizes + "}");
 }
 
+TEST(FoldAccumulatorsTest, NoSumBeginsWithWhatStretches) {
+  for (const char* shape : {"64x1", "1x64"}) {
+    for (const char* sum : {"add %7, %8", "add %8, %7"}) {
+      expect_unchanged(fold_accumulators,
+                       less(shape, "  %9: tile<f32, 64x64> = " + std::string(sum) + "\n"));
+    }
+  }
+}
+
 TEST(BeginSumsTest, ProductsBeginWithWhatIsTakenFromThem) {
   for (const char* shape : {"64x1", "1x64"}) {
     SCOPED_TRACE(shape);

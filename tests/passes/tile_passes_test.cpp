@@ -319,6 +319,16 @@ TEST(SkipHidden, OnlyWhereABlockThatIsHiddenChangesNothing) {
   EXPECT_EQ(loops_cut(causal_sums("    %40: tile<f32, 128x64> = max %39, %15\n")), 1);
   EXPECT_EQ(loops_cut(causal_sums("    %40: tile<f32, 128x64> = max %39, %16\n")), 0);
   EXPECT_EQ(loops_cut(causal_sums("    %40: tile<f32, 128x64> = add %39, %27\n")), 0);
+  // What a condition loads the schedule does not count among the loop's.
+  const auto conditional = [](const std::string& load) {
+    return causal_sums("    %41: bool = lt %22, %12\n    if_then %41 () {\n" + load +
+                       "      yield\n    } () {\n      yield\n    }\n" +
+                       "    %40: tile<f32, 128x64> = max %39, %15\n");
+  };
+  EXPECT_EQ(loops_cut(conditional("")), 1);
+  EXPECT_EQ(loops_cut(conditional("      %42: tile<bf16, 64x64> = load %1, %24, %10, %11, %12 "
+                                  "{sizes = [64, 64]}\n")),
+            0);
   std::string finite = causal_sums();
   finite.replace(finite.find("value = -inf"), 12, "value = -9.0");
   EXPECT_EQ(loops_cut(finite), 0);

@@ -1,3 +1,4 @@
+#include "common/error_text.h"
 #include "simulator/litmus.h"
 
 // Barriers, clusters, registers: what hangs, what is misused, what a product wants.
@@ -384,6 +385,16 @@ TEST(LitmusProducts, AFenceStandsBetweenTheUseOfRegistersAndAProduct) {
                {"wgmma", "wgmma_rs", "registers {name = \"S\"}", {"wgmma_fence between"}});
   // A product that adds to the one before it needs none between them.
   expect_clean(math(kFence + product() + product() + kCommit + kProductWait));
+}
+
+// Roles of which some warps would take part in no product, or in that of two warpgroups.
+TEST(LitmusProducts, WarpgroupsAreWhole) {
+  for (const auto& [first, warps] : {std::pair(0, 6), {2, 4}}) {
+    const std::string text = litmus(role("math", first, warps, product()), {.threads = 192});
+    EXPECT_THAT(
+        test::usage_error_of([&] { run_litmus(text); }),
+        ::testing::HasSubstr("math covers warps " + std::to_string(first) + " to 5, not whole"));
+  }
 }
 
 // PTX orders the accumulator's registers between products of the same shape alone.

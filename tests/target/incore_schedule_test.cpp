@@ -251,6 +251,35 @@ TEST(IncoreSchedule, RowsOfTwoAxesGoInOneInstruction) {
   for (const target::Target* target : core_targets()) expect_rows_of_two_axes(target->name, 3);
 }
 
+// What a reduction begins with is no element of it: of numbers above 0 and below.
+TEST(IncoreSchedule, TheLeastAndTheMostOfEachRow) {
+  Kernel kernel("least_and_most");
+  const Dim n = kernel.dim("n");
+  const Tensor X = kernel.in("X", f32, {n, 40});
+  const Tensor L = kernel.out("L", f32, {n, 1}), M = kernel.out("M", f32, {n, 1});
+  const auto [i] = kernel.grid(ceil_div(n, 8));
+  const Block rows = n.block(i, 8);
+  const Tile x = load(X(rows, all));
+  store(L(rows, all), reduce_min(x, 1));
+  store(M(rows, all), reduce_max(x, 1));
+  const ir::Kernel tile = kernel.finish();
+  for (const target::Target* target : core_targets()) {
+    SCOPED_TRACE(target->name);
+    HostTensor x = HostTensor::zeros(f32, {11, 40});
+    HostTensor l = HostTensor::poisoned(f32, {11, 1}), m = HostTensor::poisoned(f32, {11, 1});
+    for (std::int64_t row = 0; row < 11; ++row) {
+      for (std::int64_t j = 0; j < 40; ++j) x.set({row, j}, (row - 5) * 100 + (j * 7 + row) % 40);
+    }
+    Arguments arguments;
+    arguments.tensors = {given("X", x), given("L", l), given("M", m)};
+    run_tiles(compiler::compile_to_machine(tile, target->name).kernel, arguments);
+    for (std::int64_t row = 0; row < 11; ++row) {
+      EXPECT_EQ(l.at({row, 0}), (row - 5) * 100);
+      EXPECT_EQ(m.at({row, 0}), (row - 5) * 100 + 39);
+    }
+  }
+}
+
 // A core whose ways take one matrix at a time, piece by piece.
 TEST(IncoreSchedule, RowsOfTwoAxesGoPieceByPiece) {
   target::Target single = target::find_target("incore");

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/error_text.h"
+#include "compiler/simulation.h"
 #include "incore_products.h"
 #include "ir/text.h"
 #include "simulator/machine/machine.h"
@@ -24,7 +25,9 @@ namespace {
 using ir::Key;
 using ir::Op;
 using ir::Operation;
+using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 TEST(IncoreSimulation, ProductsAreRightUnderEverySchedule) {
   for (const ir::Kernel& machine : explicit_products()) {
@@ -242,6 +245,8 @@ TEST(IncoreSimulation, NumbersThatARunSays) {
     EXPECT_EQ(outside.faults.front().kind, "out_of_bounds");
     EXPECT_THAT(outside.faults.front().message,
                 HasSubstr("index " + std::to_string(n) + " on axis 0 of X, whose size is 3"));
+    EXPECT_THAT(compiler::diagnostic_of(outside.faults.front()).render(),
+                AllOf(HasSubstr("the memory is declared at "), Not(HasSubstr("the other place"))));
   }
   const int ids = target::find_target("incore").core->event("VMTE2", "VMTE3")->ids;
   EXPECT_TRUE(run_with(1, ids - 1).ok());

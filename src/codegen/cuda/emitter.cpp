@@ -82,11 +82,7 @@ std::string Emitter::named(const Operation& operation) const {
 
 std::optional<std::int64_t> Emitter::constant(ValueId value) const {
   const Operation* operation = definitions_[value];
-  if (!operation) return std::nullopt;
-  if (operation->op == ir::Op::dim && operation->attributes.dim().is_constant()) {
-    return operation->attributes.dim().constant();
-  }
-  if (operation->op != ir::Op::constant) return std::nullopt;
+  if (!operation || operation->op != ir::Op::constant) return std::nullopt;
   const auto* integer = std::get_if<std::int64_t>(operation->attributes.find(Key::value));
   return integer ? std::optional(*integer) : std::nullopt;
 }

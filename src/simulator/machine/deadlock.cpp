@@ -163,7 +163,8 @@ class CycleSearch {
   std::vector<const Warp*> cycle_;
 };
 
-// One line for the warps of a role that wait at the same place for the same thing.
+// One line for the warps of a role that wait at the same place for the same thing: those of a CTA,
+// and of all of them those that wait for a word.
 std::string lines(const std::vector<const Warp*>& warps) {
   std::string text;
   std::vector<bool> told(warps.size(), false);
@@ -174,7 +175,9 @@ std::string lines(const std::vector<const Warp*>& warps) {
     std::size_t alike = 0;
     for (std::size_t j = i; j < warps.size(); ++j) {
       const Warp& other = *warps[j];
-      if (other.cta != warp.cta || other.role != warp.role || other.waits_at != warp.waits_at ||
+      const bool beside = other.cta == warp.cta || (warp.state == Warp::State::word &&
+                                                    &launch_of(other) == &launch_of(warp));
+      if (!beside || other.role != warp.role || other.waits_at != warp.waits_at ||
           wait_text(other) != what) {
         continue;
       }
@@ -323,6 +326,13 @@ Fault deadlock(const World& world) {
   fault.message = fmt::format("deadlock: {} and nothing is pending{}{}{}{}",
                               who_waits(warps.size(), streams.size()), lines(warps),
                               stream_lines(streams), not_started(world), cycle_text(cycle));
+  const auto cause = std::find_if(streams.begin(), streams.end(),
+                                  [](const Streams::Waiting& stream) { return stream.is_cause; });
+  if (cause != streams.end()) {
+    fault.missing = cause->missing;
+    if (!same_line(fault.first, cause->where)) fault.second = fault.first;
+    fault.first = cause->where;
+  }
   for (const Warp* warp : warps) {
     if (fault.missing.empty()) fault.missing = missing_in_second(*warp);
   }

@@ -36,6 +36,7 @@ struct LaunchPlace {
   std::string launched;
   // In its stream, and what that stream knows before it.
   int stream = 0;
+  std::int64_t run = 0;
   Epoch position = 0;
   std::shared_ptr<const Beyond> known;
 };

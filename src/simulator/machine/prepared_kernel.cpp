@@ -313,7 +313,7 @@ void Preparation::tensor_map(const Operation& operation) {
   map.rank = static_cast<int>(tensor.shape.size());
   map.element_bytes = size_of(tensor.dtype);
   map.swizzle = static_cast<int>(operation.attributes.integer_or(Key::swizzle, 0));
-  map.where = operation.where;
+  map.where = map.parameter->where;
   if (map.rank > 5 || map.rank != static_cast<int>(box.size())) {
     refuse(operation, fmt::format("tensor {} has rank {}, its box {} axes; TMA takes up to 5",
                                   tensor.name, map.rank, box.size()));

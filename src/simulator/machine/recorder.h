@@ -41,6 +41,8 @@ class Recorder {
   // kernel is.
   virtual void starts(const StreamOperation& /*operation*/) {}
   virtual void executed(const StreamOperation& /*operation*/, bool /*over*/) {}
+  // The stream's copy within a GPU may begin, for which the launch had left no multiprocessor.
+  virtual void found_multiprocessor(int /*stream*/, const Launch& /*launch*/) {}
   // Bytes of global memory have changed, of words among others, by what is being executed.
   virtual void changed(const std::byte* /*first*/, std::int64_t /*bytes*/) {}
   // Before a launch's first instruction; not at all where memory that the kernel wants does not

@@ -168,14 +168,31 @@ void Streams::enter(int number) {
     stream.state = State::event;
     return;
   }
+  if (const Launch* const launch = held_by(stream)) {
+    stream.state = State::multiprocessor;
+    stream.held_by = launch;
+    return;
+  }
+  if (stream.state == State::multiprocessor && world_.recorder) {
+    world_.recorder->found_multiprocessor(number, *stream.held_by);
+  }
   stream.state = State::ready;
   world_.add_stream_event(number);
+}
+
+const Launch* Streams::held_by(const Stream& stream) const {
+  const ir::ProgramOperation& operation = *stream.operations[stream.next];
+  const int rank = named(operation).rank;
+  const bool within = operation.from.rank == rank && operation.to.rank == rank;
+  return operation.kind == Kind::copy && within ? world_.holder(rank) : nullptr;
 }
 
 void Streams::look_again() {
   for (std::size_t i = 0; i < streams_.size(); ++i) {
     const State state = streams_[i].state;
-    if (state == State::word || state == State::event) enter(static_cast<int>(i));
+    if (state == State::word || state == State::event || state == State::multiprocessor) {
+      enter(static_cast<int>(i));
+    }
   }
 }
 
@@ -194,6 +211,8 @@ void Streams::happen(int number) {
   Stream& stream = streams_[number];
   const ir::ProgramOperation& operation = *stream.operations[stream.next];
   if (!stream.current) {
+    // A launch may have begun since.
+    if (held_by(stream)) return enter(number);
     StreamOperation& begun = operations_.emplace_back();
     begun.source = &operation;
     begun.run = stream.run;
@@ -345,6 +364,7 @@ void Streams::launch(Stream& stream) {
   place.launched = fmt::format(", launched at {} in stream {}, run {}",
                                format_location(operation.where), named.name, stream.run);
   place.stream = operation.stream;
+  place.run = stream.run;
   place.position = stream.position;
   // A launch sees what came before through every proxy.
   auto known = std::make_shared<Beyond>(*stream.known);
@@ -483,10 +503,21 @@ std::string missing_at(const ir::MeetingWait& meeting) {
 
 }  // namespace
 
+bool Streams::has_writer(const ir::ProgramOperation& wait) const {
+  return std::any_of(program_.operations.begin(), program_.operations.end(), [&](const auto& each) {
+    if (each.kind == Kind::write) return word_of(each) == word_of(wait);
+    return each.kind == Kind::launch &&
+           std::any_of(each.tensors.begin(), each.tensors.end(),
+                       [&](const auto& part) { return part.buffer == wait.to.buffer; });
+  });
+}
+
 std::vector<Streams::Waiting> Streams::waiting() const {
   std::vector<Waiting> list;
   for (const Stream& stream : streams_) {
-    if (stream.state != State::word && stream.state != State::event) continue;
+    const bool waits = stream.state == State::word || stream.state == State::event ||
+                       stream.state == State::multiprocessor;
+    if (!waits) continue;
     const ir::ProgramOperation& operation = *stream.operations[stream.next];
     Waiting waiting;
     waiting.where = operation.where;
@@ -495,6 +526,14 @@ std::vector<Streams::Waiting> Streams::waiting() const {
       const std::optional<ir::MeetingWait> meeting = ir::meeting_wait(program_, operation);
       what = meeting ? meeting->text : world_.wait_text(wait_of(stream));
       waiting.missing = meeting ? missing_at(*meeting) : world_.missing_value(wait_of(stream));
+      waiting.is_cause = !meeting && !has_writer(operation);
+      if (waiting.is_cause) waiting.missing += ", and nothing in the program writes it";
+    } else if (stream.state == State::multiprocessor) {
+      waiting.is_cause = true;
+      what = fmt::format("a multiprocessor: {} holds them all", stream.held_by->place.name);
+      waiting.missing =
+          "copy before the launch, in its stream, or in the kernel itself: drivers copy within a "
+          "GPU by a kernel";
     } else {
       const auto record = std::find_if(
           program_.operations.begin(), program_.operations.end(), [&](const auto& each) {

@@ -43,7 +43,7 @@ class Streams {
   void launch_over(const Launch& launch);
   // Of cores with explicit memories: what their units did, into the report.
   void count() const;
-  // Words of global memory have changed.
+  // Words of global memory have changed, or CTAs have ended.
   void look_again();
   bool done() const;
 
@@ -54,11 +54,14 @@ class Streams {
     SourceLocation where;
     std::string text;
     std::string missing;
+    // Nobody else can end the wait: nothing writes the word, or launches hold all multiprocessors,
+    // which may wait for what comes behind it.
+    bool is_cause = false;
   };
   std::vector<Waiting> waiting() const;
 
  private:
-  enum class State : std::uint8_t { ready, launched, word, event, run_over };
+  enum class State : std::uint8_t { ready, launched, word, event, multiprocessor, run_over };
   struct Stream {
     std::vector<const ir::ProgramOperation*> operations;
     std::size_t next = 0;
@@ -71,6 +74,7 @@ class Streams {
     std::int64_t time = 0;               // modelled, of launches on cores with explicit memories
     StreamOperation* current = nullptr;  // once it has begun
     std::vector<std::pair<std::byte*, std::vector<std::byte>>> read;  // by a copy
+    const Launch* held_by = nullptr;  // for which a copy has no multiprocessor
   };
   // What a launch needs while shadow memory remembers it.
   struct Prepared {
@@ -89,6 +93,11 @@ class Streams {
   void learn(Stream& stream, const std::shared_ptr<const Beyond>& known) const;
   void forget_what_is_over(Stream& stream) const;
   WordWait wait_of(const Stream& stream) const;
+  // Who leaves no multiprocessor to what the stream is at, if it needs one. A copy within a GPU
+  // does: drivers make it by a kernel. Copies to other GPUs have engines of their own.
+  const Launch* held_by(const Stream& stream) const;
+  // Whether a stream of the program writes the word, or a kernel may.
+  bool has_writer(const ir::ProgramOperation& wait) const;
   // Whether the wait that is over knows of no more than in any other order. One stream alone writes
   // the word, numbers that grow. The wait has found the one it is for, which it would find in each
   // order, or a later one behind it. So what is unordered in another order is unordered here.

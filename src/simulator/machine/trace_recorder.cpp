@@ -66,6 +66,11 @@ void TraceRecorder::starts(const StreamOperation& operation) {
   }
 }
 
+void TraceRecorder::found_multiprocessor(int stream, const Launch& launch) {
+  std::int64_t& clock = streams_[static_cast<std::size_t>(stream)].clock;
+  clock = std::max(clock, of(launch).end());
+}
+
 void TraceRecorder::changed(const std::byte* first, std::int64_t bytes) {
   if (current_launch_) current_launch_->changed(first, bytes);
   if (!current_stream_ || current_stream_->source->kind != ProgramKind::write) return;

@@ -31,6 +31,7 @@ class TraceRecorder : public Recorder, public Timekeeper {
              const ir::BufferAddress& address, std::int64_t runs) override;
   void starts(const StreamOperation& operation) override;
   void executed(const StreamOperation& operation, bool over) override;
+  void found_multiprocessor(int stream, const Launch& launch) override;
   void changed(const std::byte* first, std::int64_t bytes) override;
   void begin(const Launch& launch) override;
   void starts(const Warp& warp, const Instruction& instruction) override;

@@ -16,6 +16,19 @@ namespace tilewright::simulator {
 
 namespace {
 
+// Whether a multiprocessor full of the kernel's CTAs has place for a driver's copy within its GPU:
+// with so many threads and registers left they began (docs/log).
+bool leaves_copies_place(const ir::Kernel& kernel) {
+  constexpr std::int64_t kThreads = 256, kRegisters = 32 * kThreads;
+  const TargetLimits& limits = target::target_of(kernel).limits;
+  const std::int64_t threads = std::max(kernel.threads, limits.lanes);
+  const std::int64_t registers = std::min<std::int64_t>(
+      limits.thread_registers, launch_registers(limits, kernel.resident * threads));
+  const std::int64_t taken = target::resident_ctas(kernel) * threads;
+  return taken + kThreads <= limits.multiprocessor_threads &&
+         taken * registers + kRegisters <= limits.registers;
+}
+
 // The first launch has the seed itself. A schedule with delays is a number that launches share.
 std::uint64_t seed_of(const MachineOptions& options) {
   const std::uint64_t seed = options.search == Search::random ? options.seed : 0;
@@ -75,7 +88,17 @@ std::string World::missing_between(const Access& earlier, const Access& access) 
     return "one stream for both, or an event that is recorded behind the first and waited for "
            "before the second";
   }
-  return "a signal of scope system behind the first, and a wait for it before the second";
+  // Who reads before a write of the same run may have come too early for it.
+  const auto run_of = [](const Actor& actor) {
+    return actor.operation ? actor.operation->run : actor.launch->place.run;
+  };
+  const bool too_early = !earlier.write && access.write &&
+                         run_of(actors_[earlier.cluster]) == run_of(actors_[access.cluster]);
+  const std::string other =
+      too_early ? "where the read is to find what the write leaves, a signal of scope system "
+                  "behind the write, and a wait for it before the read; else "
+                : "";
+  return other + "a signal of scope system behind the first, and a wait for it before the second";
 }
 
 std::string World::why_missed(const Handed& missed, Access reader) const {
@@ -217,9 +240,25 @@ bool World::has_place(const Launch& launch) const {
   return taken + needed <= places;
 }
 
+const Launch* World::holder(int rank) const {
+  const Launch* first = nullptr;
+  std::int64_t held = 0;
+  for (const Launch* launch : active_) {
+    if (launch->place.rank != rank || launch->live_ctas() == 0) continue;
+    const ir::Kernel& kernel = *launch->kernel.source;
+    if (leaves_copies_place(kernel)) continue;
+    held += (launch->live_ctas() + launch->waiting_ctas()) / target::resident_ctas(kernel);
+    if (first == nullptr) first = launch;
+  }
+  return held < options_.multiprocessors ? nullptr : first;
+}
+
 void World::settle() {
+  bool some_ended = false;
   for (Launch* launch : active_) {
-    if (launch->can_retire()) launch->retire();
+    if (!launch->can_retire()) continue;
+    launch->retire();
+    some_ended = true;
   }
   std::vector<Launch*> waiting;
   while (true) {
@@ -239,6 +278,7 @@ void World::settle() {
     launch->timing.end();
     if (streams) streams->launch_over(*launch);
   }
+  if (streams && some_ended) streams->look_again();
 }
 
 void World::run() {

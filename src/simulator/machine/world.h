@@ -84,6 +84,9 @@ class World {
   void add_stream_event(int stream);
   // Those that are not over.
   const std::vector<Launch*>& active() const { return active_; }
+  // One that has begun, where those of the rank's GPU leave a driver's copy no place on any
+  // multiprocessor; else null.
+  const Launch* holder(int rank) const;
 
  private:
   bool has_place(const Launch& launch) const;
