@@ -25,7 +25,7 @@ Tile gelu_tanh_of(const Tile& z) { return tanh(z * (z * z * kTanhCube + 1) * kTa
 Tile activate(Activation activation, const Tile& z) {
   switch (activation) {
     case Activation::none:
-      break;
+      break;  // only callers: entries of the library leave it out
     case Activation::relu:
       return max(z, 0);
     case Activation::gelu:
@@ -35,13 +35,13 @@ Tile activate(Activation activation, const Tile& z) {
     case Activation::silu:
       return z * sigmoid(z);
   }
-  return z;
+  return z;  // only callers
 }
 
 Tile derivative(Activation activation, const Tile& z) {
   switch (activation) {
     case Activation::none:
-      break;
+      break;  // only callers
     case Activation::relu:
       return (z > 0).cast(f32);
     case Activation::gelu:
@@ -56,7 +56,7 @@ Tile derivative(Activation activation, const Tile& z) {
       return s * (z * (1 - s) + 1);
     }
   }
-  return z * 0 + 1;
+  return z * 0 + 1;  // only callers
 }
 
 namespace {

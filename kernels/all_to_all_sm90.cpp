@@ -34,8 +34,10 @@ ExchangedTile tile_of(const ExchangedHeads& part, DType dtype) {
   for (;; --tile.heads) {
     const int unit = 8 / std::gcd(8, tile.heads);
     tile.tokens = most / tile.heads / unit * unit;
-    if (part.own % tile.heads == 0 && tile.tokens > 0) return tile;
+    if (part.own % tile.heads == 0 && tile.tokens > 0) break;
   }
+  plan_case("a rank's heads in several tiles", tile.heads < part.own);
+  return tile;
 }
 
 class AllToAllSm90 {

@@ -8,6 +8,7 @@
 #include "kernels/attention_backward_sm90.h"
 #include "kernels/attention_ranks.h"
 #include "kernels/rank_words.h"
+#include "tilewright/plan_case.h"
 
 // The gradients of attention over ranks, by heads, for sm_90a: the kernel of one GPU's ordered
 // schedule of all own heads, which others' rows come to while it runs. What it makes goes straight
@@ -42,6 +43,9 @@ class HeadsOfRanks : public BatchKeys {
         arrived_(
             kernel.symmetric("arrived", i32, {words(a.heads / a.kv_heads, a.kv_heads, o.ranks)})) {
     sequences_first_ = false;
+    const int group = a.heads / a.kv_heads;
+    plan_case("queries of a rank's first keys come late", heads_before(group) < group);
+    plan_case("pieces at two ends", of_keys_.pieces_of_rank() > 1);
   }
 
   // Of the first head of keys so many heads of queries come before the kernel begins. The others of

@@ -62,7 +62,9 @@ struct HeadParts {
     }
     // Of two parts the longest block of keys is as long as all that a multiprocessor has to do.
     if (group < kLeastMembers) return even;
+    // only callers: heads of which so many share keys take long to simulate
     const Dim are_two = max(min(even - 1, 3 - even), 0);
+    // only callers
     return even + are_two * min(steps / kManySteps, 1) * 2;
   }
 

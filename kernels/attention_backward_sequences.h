@@ -194,13 +194,7 @@ class Packed : public PackedShapes {
     const auto part_of = [&](const Block& rows) {
       body([&](const Tensor& tensor) { return tensor(head, rows); });
     };
-    if (multiple_ > 1) {
-      for (Block rows : blocks(total_queries, size)) part_of(rows);
-      return;
-    }
-    for (Index b : range(batch)) {
-      for (Block rows : blocks(queries_->of(b), size)) part_of(rows);
-    }
+    for (Block rows : blocks(total_queries, size)) part_of(rows);
   }
   const Ragged& query_sequences() const { return *queries_; }
   const Ragged& key_sequences() const { return *keys_; }

@@ -38,7 +38,7 @@ class GradientsByHeads {
       : o_(o),
         made_(made),
         program_(program),
-        s_(shapes_of(program, o.attention, made)),
+        s_(shapes_of(program, o, made)),
         groups_(o.attention.kv_heads / o.ranks),
         launches_(made == Made::at_once ? 1 : groups_),
         of_launch_(o.attention),
@@ -135,11 +135,14 @@ class GradientsByHeads {
 
  private:
   static constexpr bool kPacked = key_axis(static_cast<const Shapes*>(nullptr)) == 0;
-  // One kernel of all heads stores whole blocks of rows at their owners.
-  static Shapes shapes_of(Program& program, const Attention& a, Made made) {
+  // One kernel of all heads stores whole blocks of rows at their owners: a block has rows of one
+  // piece. Blocks of keys have 128.
+  static Shapes shapes_of(Program& program, const SequenceParallelAttention& o, Made made) {
+    const Attention& a = o.attention;
     if (made != Made::at_once) return Shapes(program, a);
     Shapes shapes(program, a, false, false);
-    query_rows(shapes) = program.dim("queries", multiple_of(128));
+    const int pieces = o.shards == Shards::zig_zag ? 2 : 1;
+    query_rows(shapes) = program.dim("queries", multiple_of(std::max(128, pieces * a.block_q)));
     key_rows(shapes) = program.dim("keys", multiple_of(256));
     return shapes;
   }

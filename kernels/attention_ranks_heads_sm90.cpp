@@ -6,6 +6,7 @@
 #include "kernels/attention_ranks.h"
 #include "kernels/attention_sm90_forward.h"
 #include "kernels/rank_words.h"
+#include "tilewright/plan_case.h"
 
 // Attention over ranks by heads: each rank gets all rows of its own heads, and sends what it makes
 // of them back.
@@ -126,7 +127,7 @@ class HeadOrder : public BatchOrder {
     const DividedAxis& axis = p_.rows_of_ranks;
     const Dim early = max(ceil_div(axis.early_rows(), block_q_), 1);
     Index piece = place.row_block / early, block = place.row_block % early;
-    if (axis.pieces_of_rank() > 1) {
+    if (plan_case("pieces at two ends", axis.pieces_of_rank() > 1)) {
       const Dim late = max(ceil_div(axis.late_rows(), block_q_), 1), first = early * p_.ranks;
       const Condition is_late = place.row_block >= first;
       const Index behind = max(place.row_block - first, 0);

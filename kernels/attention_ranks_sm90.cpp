@@ -7,6 +7,7 @@
 #include "kernels/attention_sm90_forward.h"
 #include "kernels/keys_of_ranks.h"
 #include "kernels/rank_words.h"
+#include "tilewright/plan_case.h"
 
 namespace tilewright::kernels {
 namespace {
@@ -289,7 +290,7 @@ class GatheredKeys {
     const Dim piece = place(rank, to, number), first = axis_.start(piece);
     const Dim from = number == 1 ? axis_.early_rows() : Dim(0);
     Dim rows = number == 1 ? axis_.late_rows() : axis_.early_rows();
-    if (o_.attention.causal && !kPacked) {
+    if (plan_case("keys that a rank sees sent alone", o_.attention.causal && !kPacked)) {
       const Dim seen = visible_keys(queries_.start(queries_.late(Dim(to)) + 1), queries_.all_rows(),
                                     axis_.all_rows());
       rows = min(rows, max(seen - first, 0));

@@ -45,15 +45,14 @@ void check_ranks_sm90(const Gemm& g, int ranks, bool share_ranks, const Caller& 
 
 void check_joined_sm90(const Gemm& g, int ranks, const Caller& caller) {
   check_sm90(g, caller);
-  const auto number = [](int value) { return std::to_string(value); };
   if (g.exchanged || g.share_a > 1 || g.split > 1) {
     caller.refuse("tiles of all ranks' rows are exchanged, share A, or are split in a cluster",
                   "take exchanged = false, share_a = 1 and split = 1");
   }
   if (g.block_m % (16 * ranks) == 0) return;
-  caller.refuse(
-      "block_m is " + number(g.block_m) + ", with as many rows of " + number(ranks) + " ranks each",
-      "take a multiple of " + number(16 * ranks) + ": a warp stores 16 rows");
+  caller.refuse("block_m is " + std::to_string(g.block_m) + ", with as many rows of " +
+                    std::to_string(ranks) + " ranks each",
+                "take a multiple of " + std::to_string(16 * ranks) + ": a warp stores 16 rows");
 }
 
 namespace {
@@ -83,7 +82,7 @@ std::string RankGemmVariant::name() const {
   if (push) name += "_push";
   switch (parts_by) {
     case PartsBy::tma:
-      return name;
+      break;
     case PartsBy::copies:
       return name + "_copied";
     case PartsBy::reduction:

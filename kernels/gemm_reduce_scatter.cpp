@@ -116,9 +116,9 @@ std::vector<Dim> shape_of_parts(const GemmReduceScatter& o, const Dim& m, const 
     case PartsBy::copies:
       return {o.ranks, m, n};
     case PartsBy::reduction:
-      return {m, n};
+      break;
   }
-  return {};
+  return {m, n};
 }
 Dim arrival_words(const GemmReduceScatter& o, const Dim& m, const Dim& n) {
   return o.parts_by == PartsBy::copies ? words_of_copies(o) : words_of(o, m, n);
@@ -191,6 +191,7 @@ class ReduceScatterSm90 : public GemmSm90 {
     // What of B is in L2 when the rows of one rank end those of the next begin with.
     if (!o_.share_ranks && o_.ranks == 2) w.backwards = is_own;
     if (tiles_together() > 1) {
+      // only callers: no variant has tiles that CTAs of a cluster share
       w.number = group * tiles_together() + (o_.share_ranks ? across() : shared_rank());
     }
     return w;
@@ -437,12 +438,12 @@ class ReduceScatterSm90 : public GemmSm90 {
   Tile sum_over_ranks(const Tile& own, const std::function<Tile(int sender)>& part) {
     const Tile mine = rounded(own, o_.parts);
     Var sum{part(0).cast(f32)};
+    if (!plan_case("parts of several other ranks", o_.ranks > 2)) return sum + mine;
     for (int i = 1; i < o_.ranks - 1; ++i) {
       const Condition is_next = i == 1 ? kernel_.rank() <= 1 : kernel_.rank() == i;
       when(is_next, [&] { sum = sum + mine; });
       sum = sum + part(i).cast(f32);
     }
-    if (o_.ranks == 2) return sum + mine;
     when(kernel_.rank() == o_.ranks - 1, [&] { sum = sum + mine; });
     return sum;
   }

@@ -11,6 +11,7 @@
 #include "kernels/attention_sm90_tiles.h"
 #include "kernels/rank_words.h"
 #include "tilewright/hopper.h"
+#include "tilewright/plan_case.h"
 
 // The keys and values of all ranks, in a kernel of each of them that attends to them.
 namespace tilewright::kernels {
@@ -72,7 +73,9 @@ struct KeysOfRanks {
         queries_(queries, kernel.ranks(), how.shards),
         all_K_(all_K),
         all_V_(all_V),
-        early_moves_(batch && a.causal && a.window == 0 && how.shards == Shards::zig_zag),
+        early_moves_(
+            plan_case("a rank's first keys have the turn behind its last",
+                      batch && a.causal && a.window == 0 && how.shards == Shards::zig_zag)),
         cut_(axis.early_rows() % a.block_k + axis.late_rows() % a.block_k +
              max(queries - rows, rows - queries)) {
     if (by == KeysBy::copies) return;

@@ -7,7 +7,7 @@
 #include "kernels/caller.h"
 #include "tilewright/ranks.h"
 
-namespace tilewright::kernels {
+namespace tilewright::kernels {  // only callers: no entry of the library is made of them
 namespace {
 
 constexpr int kTileRows = 64;  // of 32 KB

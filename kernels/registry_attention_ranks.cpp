@@ -293,7 +293,7 @@ LibraryKernel sequence_parallel_attention_backward_entry() {
       {"sm90_heads", "sm_90a",
        "one kernel of all own heads, which waits for each head of keys to come, and sends "
        "gradients straight to their rows' owners; dims up to 128, kv_heads a multiple of ranks, no "
-       "sinks, queries a multiple of 128 and keys of 256",
+       "sinks, keys a multiple of 256 and queries of 128, of 256 in zig-zag and dims up to 64",
        nullptr, [](const OptionValues& options) {
          SequenceParallelAttention o = operation_of(options);
          o.attention = with_sm90_backward_blocks(o.attention);

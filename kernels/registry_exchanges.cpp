@@ -63,7 +63,7 @@ std::vector<KernelOption> exchange_options(bool packed, bool back) {
       length_option("batch", "sequences", packed ? "4" : "1"),
       length_option("queries", "query rows" + of, "512"),
       count_option("heads", "query heads of all ranks; a multiple of ranks", "8", 65535,
-                   {"8", "24"}),
+                   {"8", "30"}),
       count_option("dim_v", "elements of a value row", back ? "128" : "dim", kMaximumDim,
                    {"128", "80"}),
       dtype_option(),

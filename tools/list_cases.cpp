@@ -12,6 +12,7 @@
 #include "check/plan_cover.h"
 #include "compiler/target.h"
 #include "json_text.h"
+#include "library/library_build.h"
 #include "support/counted.h"
 #include "support/diagnostic.h"
 #include "tilewright/library.h"
@@ -47,8 +48,15 @@ std::vector<LibraryKernel> kernels_for(const std::string& target) {
 }
 
 int list_of_setting(const Request& request, const LibraryKernel& kernel) {
-  const std::set<std::string> cases =
-      checks::plan_cases(kernel, request.settings, target_to_cover(request));
+  const std::string target = target_to_cover(request);
+  const std::set<std::string> cases = checks::plan_cases(kernel, request.settings, target);
+  if (is_core(target) && !library::compiles(kernel, resolve_options(kernel, request.settings),
+                                            compiler::parse_target(target))) {
+    Diagnostic({}, fmt::format("{} does not take {} with these settings", target, kernel.name))
+        .fix(fmt::format("tilewright list {} --cases --target {} lists those that it takes",
+                         kernel.name, target))
+        .raise();
+  }
   if (request.json) {
     fmt::print(
         "{}\n",

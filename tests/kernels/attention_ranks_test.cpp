@@ -382,6 +382,17 @@ TEST(SequenceParallelAttentionTest, GradientsOfAllHeadsAtOnce) {
   const auto make = sequence_parallel_attention_backward_heads_sm90;
   check_gradients(o, {128, 256, 2}, false, make);
   check_gradients(o, {384, 256}, false, make);  // the first rows see no keys
+  // A block of 128 rows is one piece's.
+  o.attention.dim = o.attention.dim_v = 64;
+  o.attention = with_sm90_backward_blocks(o.attention);
+  check_gradients(o, {256, 256}, false, make);
+  EXPECT_THAT(test::usage_error_of([&] {
+                check_gradients(o, {384, 256}, false, make);
+              }),
+              HasSubstr("multiple of 256"));
+  o.attention.dim = 80;
+  o.attention.dim_v = 32;
+  o.attention = with_sm90_backward_blocks(o.attention);
   o.shards = Shards::contiguous;
   o.attention.causal = false;
   o.attention.kv_heads = 4;

@@ -95,6 +95,25 @@ TEST(LinearTest, GradientsAgreeWithFloat64) {
   expect_right_everywhere({"column_sums", {"rows=0", "columns=70"}});
 }
 
+// No entry of the library asks for it.
+TEST(LinearTest, NoActivationLeavesATileAsItIs) {
+  Kernel kernel("none");
+  const Dim rows = kernel.dim("rows");
+  const Tensor x = kernel.in("x", f32, {rows});
+  const Tensor y = kernel.out("y", f32, {rows}), slope = kernel.out("slope", f32, {rows});
+  const auto [block] = kernel.grid(ceil_div(rows, 16));
+  const Block own = rows.block(block, 16);
+  store(y(own), kernels::activate(Activation::none, load(x(own))));
+  store(slope(own), kernels::derivative(Activation::none, load(x(own))));
+  HostTensor given = HostTensor::from_values(f32, {3}, {-2, 0, 5});
+  HostTensor same = HostTensor::poisoned(f32, {3}), one = HostTensor::poisoned(f32, {3});
+  compile(kernel, "interpreter").run({ref(given), ref(same), ref(one)});
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(same.flat(i), given.flat(i));
+    EXPECT_EQ(one.flat(i), 1);
+  }
+}
+
 TEST(LinearTest, WhatIsRefused) {
   const auto refused = [](const Gemm& g) {
     return test::usage_error_of([&] { kernels::gemm_sm90(g); });

@@ -69,6 +69,17 @@ class Lines(unittest.TestCase):
         self.assertEqual(refusing, [3, 4, 5])
 
 
+    def test_a_name_for_a_refusal_makes_nothing(self):
+        self.assertTrue(prove.refuses([(1, "const auto refuse = [&](int x) {")], 0))
+
+    def test_what_describes_entries_writes_no_kernels(self):
+        # An entry, its inputs, what a result is held against, and what no entry has.
+        for name in ("registry_rows.cpp", "paged_inputs.cpp", "reference_vectors.cpp", "link.cpp"):
+            self.assertFalse(prove.traces(prove.ROOT / "kernels" / name), name)
+        for name in ("gemm_sm90.cpp", "keys_of_ranks.h", "attention_paged_parameters.cpp"):
+            self.assertTrue(prove.traces(prove.ROOT / "kernels" / name), name)
+
+
 class Text(unittest.TestCase):
     def test_has_no_name_of_a_kernel(self):
         mutant = {"kind": 4, "where": "kernels/attention.cpp:7", "change": "left out",

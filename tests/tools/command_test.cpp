@@ -138,6 +138,8 @@ TEST(CommandTest, BadUsageEndsWith2) {
   expect_failure("run gemm --target interpreter --seed -1", 2, {"--seed: -1 is negative"});
   expect_failure("run gem --target interpreter", 2, {"there is no kernel 'gem'", "gemm"});
   expect_failure("list gem --cases", 2, {"there is no kernel 'gem'"});
+  expect_failure("list gemm_fp8 --cases --target incore --set schedule=tile", 2,
+                 {"incore does not take gemm_fp8 with these settings"});
   expect_failure("run gemm --target gpu", 2, {"there is no target 'gpu'", "interpreter"});
   expect_failure("run gemm --target interpreter --set q=1", 2, {"gemm has no option 'q'"});
   expect_failure("run gemm --target interpreter --set dtype=i7", 2, {"dtype = 'i7'"});
