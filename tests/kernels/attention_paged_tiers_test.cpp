@@ -29,9 +29,10 @@ struct TierCase {
   const char* kernel;
   const char* schedule;
   std::vector<std::string> settings;
+  const char* target = "sim:sm_90a";
 };
 std::ostream& operator<<(std::ostream& out, const TierCase& each) {
-  out << each.kernel << " schedule=" << each.schedule;
+  out << each.kernel << " on " << each.target << " schedule=" << each.schedule;
   for (const std::string& setting : each.settings) out << " " << setting;
   return out;
 }
@@ -42,10 +43,10 @@ library::Workload tier_workload(const TierCase& c) {
   return library::make_workload(find_kernel(c.kernel), settings, {}, 5);
 }
 
-void run_tiers(library::Workload& work) {
+void run_tiers(library::Workload& work, const char* target = "sim:sm_90a") {
   std::vector<TensorRef> tensors;
   for (HostTensor& tensor : work.tensors) tensors.push_back(ref(tensor));
-  compile(*work.kernel, work.options, "sim:sm_90a").run(tensors);
+  compile(*work.kernel, work.options, target).run(tensors);
 }
 
 class AttentionPagedTiers : public testing::TestWithParam<TierCase> {};
@@ -55,10 +56,10 @@ TEST_P(AttentionPagedTiers, HaveTheBitsOfPagesInAnyOrder) {
   for (const std::int64_t run : {8, 4, 2}) {
     SCOPED_TRACE(run);
     library::Workload work = test::in_runs(shuffled, run);
-    run_tiers(work);
+    run_tiers(work, GetParam().target);
     const library::Comparison comparison = library::compare(work, library::reference_of(work));
     EXPECT_TRUE(comparison.ok()) << comparison.text();
-    if (run == 8) run_tiers(shuffled);
+    if (run == 8) run_tiers(shuffled, GetParam().target);
     for (std::size_t i = test::kFirstCache; i < work.tensors.size(); ++i) {
       if (test::is_cache(work, i)) continue;
       EXPECT_EQ(work.tensors[i], shuffled.tensors[i]) << i;
@@ -80,6 +81,7 @@ std::vector<TierCase> tier_cases() {
                                           "max_pages=17", "pages=80", "batch=2",    "page=16"};
   return {{"attention_paged", "tile", chunks},
           {"attention_paged", "tile", paged},
+          {"attention_paged", "tile", paged, "sim:sm_100a"},
           {"attention_paged_mla", "tile", latent},
           {"attention_paged", "sm90", decode},
           {"attention_paged", "sm90_planned", chunks},
@@ -167,15 +169,16 @@ struct SaidOfPages {
   std::vector<std::string> ways;  // of stages of joined steps
   std::vector<std::string> decisions;
 };
-SaidOfPages said_of_pages(const char* name, const std::vector<std::string>& settings) {
+SaidOfPages said_of_pages(const char* name, const std::vector<std::string>& settings,
+                          const char* target = "sm_90a") {
   const LibraryKernel& kernel = find_kernel(name);
   std::vector<std::string> all = settings;
   all.emplace_back("schedule=tile");
   const auto options = resolve_options(kernel, all);
-  const Program program = build_program(kernel, choose_schedule(kernel, options, "sm_90a"));
+  const Program program = build_program(kernel, choose_schedule(kernel, options, target));
   SaidOfPages said;
   const compiler::MachineForm form = compiler::compile_to_machine(
-      *program.finish().kernels[0], "sm_90a", {},
+      *program.finish().kernels[0], target, {},
       [&](const compiler::Stage& stage, const ir::Kernel& now) {
         if (stage.name != "join_copies") return;
         for (const explanations::Tiers& each : explanations::tiers_in(now)) {
@@ -201,6 +204,7 @@ TEST(AttentionPagedTiersTest, StepsOfTheTileLevelAreJoined) {
                                  HasSubstr("kernels/attention_paged.cpp:"),
                                  HasSubstr("load one stage of K"), HasSubstr("bits are the same")),
                   HasSubstr("load one stage of V")));
+  EXPECT_EQ(said_of_pages("attention_paged", {"page=16"}, "sm_100a").ways, said.ways);
   EXPECT_THAT(said_of_pages("attention_paged", {"page=16", "csr=true"}).ways,
               testing::Contains("K_x4 1 of K_4x16x64"));
   EXPECT_THAT(said_of_pages("attention_paged", {"page=32"}).ways,
