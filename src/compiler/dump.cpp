@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -44,7 +45,8 @@ std::optional<fs::path> dump_folder() {
 }
 
 using Clock = fs::file_time_type::clock;
-const Clock::time_point kProcessBegan = Clock::now();
+// Files have the time of the system's last tick, which can be 10 ms behind the clock.
+const Clock::time_point kProcessBegan = Clock::now() - std::chrono::milliseconds(10);
 
 // Keeps other processes from writing there, where the folder's file system can do that.
 class FolderLock {
