@@ -13,6 +13,7 @@
 #include "ahead/c_variant.h"
 #include "ahead/texts.h"
 #include "ir/text.h"
+#include "library/schedule_choice.h"
 #include "support/characters.h"
 #include "support/diagnostic.h"
 #include "tilewright/version.h"
@@ -419,7 +420,7 @@ std::string source(const Architectures& all, bool with_cpu) {
       "#define TW_KERNELS {}\n#define TW_ARCHS {}\n#define TW_ARCH_NAMES {}\n"
       "#define TW_MULTIPROCESSORS {} /* until a GPU is loaded */\n#define TW_HAS_CPU {}\n\n",
       TILEWRIGHT_VERSION, names_of(all), name, name, kernels.count, all.size(),
-      quoted(names_of(all)), ScheduleOptions().multiprocessors, with_cpu ? 1 : 0);
+      quoted(names_of(all)), library::multiprocessors_of(all.front().arch), with_cpu ? 1 : 0);
   text += kSupport;
   text += "\n/* ---- The kernels ---- */\n\n" + kernels.cubins +
           "\nstatic const tw_kernel tw_kernels[TW_KERNELS] = {\n" + kernels.table + "};\n\n" +

@@ -159,7 +159,7 @@ Exported export_operation(const library::KernelSource& source, const OptionValue
   for (const KernelOption& option : entry.options) {
     if (!option.is_length) exported.options.emplace_back(option.name, options.text(option.name));
   }
-  const int multiprocessors = ScheduleOptions().multiprocessors;
+  const int multiprocessors = library::multiprocessors_of(arch);
   Selector selector{library::open_rules(entry, options, arch, ""), {}, {}, {}};
   selector.values = selector.rules.values_of(options, multiprocessors);
   selector.sources = library::length_sources(entry, tensors_of(entry, options));

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 
+#include "ir/ir.h"
 #include "language/program_schedules.h"
 #include "library/stated_schedule.h"
 #include "support/diagnostic.h"
+#include "target/devices.h"
 #include "target/target.h"
 
 namespace tilewright::library {
@@ -71,6 +73,12 @@ std::vector<std::string> variant_names(const LibraryKernel& kernel, const Option
   return names;
 }
 
+int multiprocessors_of(std::string_view target) {
+  const std::vector<const target::Device*> of_target = target::devices_of(target);
+  return of_target.empty() ? target::device_of(ir::default_target()).multiprocessors
+                           : of_target.front()->multiprocessors;
+}
+
 std::string name_of(const ScheduleChoice& choice) {
   return choice.schedule == nullptr ? kTile : choice.schedule->name;
 }
@@ -83,7 +91,8 @@ ScheduleChoice choose_schedule(const LibraryKernel& kernel, const OptionValues& 
                                std::string_view target, const ScheduleOptions& how) {
   const library::CompiledRules rules =
       library::open_rules(kernel, options, target, how.rules_folder);
-  std::vector<std::int64_t> values = rules.values_of(options, how.multiprocessors);
+  std::vector<std::int64_t> values = rules.values_of(
+      options, how.multiprocessors > 0 ? how.multiprocessors : library::multiprocessors_of(target));
   return library::choice_of(kernel, options, rules.rules()[rules.match(values.data())]);
 }
 

@@ -18,6 +18,9 @@ ScheduleChoice choice_of(const LibraryKernel& kernel, const OptionValues& option
 std::vector<std::string> variant_names(const LibraryKernel& kernel, const OptionValues& options,
                                        std::string_view target);
 
+// Of the first GPU that is known of the target; an H200's where the target is none.
+int multiprocessors_of(std::string_view target);
+
 // "128x256"; "tile".
 std::string name_of(const ScheduleChoice& choice);
 

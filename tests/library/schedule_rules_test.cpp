@@ -224,6 +224,23 @@ TEST(ScheduleRulesTest, AFileMayServeSeveralKernels) {
                     HasSubstr("other kernels may stand beside it")));
 }
 
+TEST(ScheduleRulesTest, WithoutAGpuTheTargetsFirstOneCounts) {
+  LibraryKernel kernel = entry();
+  kernel.rules = {{"sm_90a", "sum.sm_90a.txt",
+                   "sum sm_90a v1\nwhen multiprocessors == 132: schedule=tile\n"
+                   "else: schedule=small\n"},
+                  {"sm_100a", "sum.sm_100a.txt",
+                   "sum sm_100a v1\nwhen multiprocessors == 148: schedule=tile\n"
+                   "else: schedule=small\n"}};
+  const auto chosen_name = [&](const std::string& target, int multiprocessors) {
+    return name_of(
+        choose_schedule(kernel, resolve_options(kernel, {}), target, {multiprocessors, ""}));
+  };
+  EXPECT_EQ(chosen_name("sm_90a", 0), "tile");
+  EXPECT_EQ(chosen_name("sm_100a", 0), "tile");
+  EXPECT_EQ(chosen_name("sm_100a", 132), "small");
+}
+
 TEST(ScheduleRulesTest, AFolderOfRulesReplacesTheBuiltInOnes) {
   const test::TemporaryFolder folder;
   const LibraryKernel kernel = entry("else: schedule=small\n");

@@ -60,8 +60,7 @@ ScheduleReport report_schedule(const LibraryKernel& kernel, const OptionValues& 
   }
   report.variants = variant_names(kernel, options, target.arch).size();
   const std::vector<const target::Device*> devices = target::devices_of(target.arch);
-  const int multiprocessors =
-      devices.empty() ? ScheduleOptions().multiprocessors : devices.front()->multiprocessors;
+  const int multiprocessors = multiprocessors_of(target.arch);
   if (!devices.empty() && !devices.front()->has_run) report.untried = devices.front()->name;
   OptionValues free;  // without the schedule, if one is set
   for (const KernelOption& option : kernel.options) {

@@ -142,7 +142,7 @@ Tuner::Tuner(const LibraryKernel& kernel, std::vector<std::string> settings,
       standard_(std::move(standard)) {
   multiprocessors_ = target.kind == compiler::Target::Kind::cuda
                          ? runtime::Device::get(0).info().multiprocessors
-                         : ScheduleOptions().multiprocessors;
+                         : multiprocessors_of(target.arch);
 }
 
 std::vector<std::string> Tuner::with(const std::vector<std::string>& sizes) const {
