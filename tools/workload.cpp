@@ -1,6 +1,7 @@
 #include "workload.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <chrono>
 #include <memory>
@@ -10,6 +11,7 @@
 #include "compiler/device_tensors.h"
 #include "compiler/rewrites.h"
 #include "support/diagnostic.h"
+#include "support/nearest_name.h"
 
 namespace tilewright::tools {
 
@@ -44,15 +46,15 @@ library::KernelSource open_kernel(const std::string& name) {
         .fix(fmt::format("tilewright simulate {} --target sm_90a", name))
         .raise();
   }
-  std::string known;
+  std::vector<std::string> known;
   for (const LibraryKernel& kernel : kernel_library()) {
     if (kernel.name == name) return library::KernelSource(kernel);
-    known += kernel.name + ", ";
+    known.push_back(kernel.name);
   }
-  Diagnostic({}, fmt::format("there is no kernel '{}'", name))
-      .fix(fmt::format("name one of: {}or a file that a program writes with TILEWRIGHT_DUMP=DIR in "
-                       "its environment: NAME.tw of a kernel, NAME.twp of a Program",
-                       known))
+  Diagnostic({}, fmt::format("there is no kernel '{}'{}", name, nearest_text(name, known)))
+      .fix(fmt::format("name one of: {}, or a file that a program writes with TILEWRIGHT_DUMP=DIR "
+                       "in its environment: NAME.tw of a kernel, NAME.twp of a Program",
+                       fmt::join(known, ", ")))
       .raise();
 }
 

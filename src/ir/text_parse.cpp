@@ -4,7 +4,6 @@
 #include <bit>
 #include <cstdint>
 #include <limits>
-#include <numeric>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -14,32 +13,19 @@
 #include "ir/text.h"
 #include "ir/text_dims.h"
 #include "ir/text_scanner.h"
+#include "support/nearest_name.h"
 
 namespace tilewright::ir {
 namespace {
 
-// So many letters are put in, left out or exchanged.
-std::size_t difference(std::string_view name, std::string_view other) {
-  std::vector<std::size_t> row(other.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < name.size(); ++i) {
-    std::size_t before = std::exchange(row[0], i + 1);
-    for (std::size_t j = 0; j < other.size(); ++j) {
-      const std::size_t exchanged = before + (name[i] == other[j] ? 0 : 1);
-      before = row[j + 1];
-      row[j + 1] = std::min({exchanged, before + 1, row[j] + 1});
-    }
-  }
-  return row.back();
-}
-
 // Of all operations the one whose name is nearest.
 std::string_view nearest_operation(std::string_view name) {
+  constexpr std::size_t kMostLetters = 64;  // a file's name may have any number
   std::string_view nearest;
   std::size_t least = SIZE_MAX;
   for (std::size_t i = 0; i < kOperationCount; ++i) {
     const std::string_view other = info(static_cast<Op>(i)).name;
-    const std::size_t own = difference(name, other);
+    const std::size_t own = difference(name.substr(0, kMostLetters), other);
     if (own < least) nearest = other;
     least = std::min(least, own);
   }

@@ -15,6 +15,7 @@
 #include "library/schedule_rules.h"
 #include "library/stated_schedule.h"
 #include "support/diagnostic.h"
+#include "support/nearest_name.h"
 #include "tilewright/library.h"
 
 namespace tilewright {
@@ -134,7 +135,8 @@ std::string checked_schedule(const LibraryKernel& kernel, const std::string& val
   std::vector<std::string> known = names_of(kernel.schedules);
   known.insert(known.begin(), library::kTile);
   if (std::count(known.begin(), known.end(), value) == 0) {
-    fail(fmt::format("{}: there is no schedule '{}'", kernel.name, value),
+    fail(fmt::format("{}: there is no schedule '{}'{}", kernel.name, value,
+                     nearest_text(value, known)),
          fmt::format("set schedule to one of: {}", list_text(known)));
   }
   return value;
@@ -158,7 +160,7 @@ std::string checked_setting(const LibraryKernel& kernel, const std::string& name
   known.emplace_back("schedule.stages and so on");
   // Lengths are options of kernels that take packed sequences.
   const bool is_lengths = name.rfind("lengths", 0) == 0;
-  fail(fmt::format("{} has no option '{}'", kernel.name, name),
+  fail(fmt::format("{} has no option '{}'{}", kernel.name, name, nearest_text(name, known)),
        fmt::format("{}set one of: {}",
                    is_lengths ? "take the kernel of packed sequences (\"varlen\" in `tilewright "
                                 "list`), or "

@@ -67,8 +67,10 @@ TEST(OptionsTest, GivenSizesAreWeakerThanSettings) {
 }
 
 TEST(OptionsTest, WrongSettingsSayWhatWouldBeRight) {
-  EXPECT_THAT(error_of({"hads=8"}), AllOf(HasSubstr("attention_forward has no option 'hads'"),
-                                          HasSubstr("kv_heads"), HasSubstr("schedule")));
+  EXPECT_THAT(
+      error_of({"hads=8"}),
+      AllOf(HasSubstr("attention_forward has no option 'hads'; the nearest name is heads\n"),
+            HasSubstr("kv_heads"), HasSubstr("schedule")));
   EXPECT_THAT(error_of({"heads"}),
               AllOf(HasSubstr("'heads' is no setting"), HasSubstr("name=value")));
   EXPECT_THAT(error_of({"heads=eight"}), HasSubstr("heads = 'eight' is no integer"));

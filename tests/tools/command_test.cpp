@@ -136,7 +136,8 @@ TEST(CommandTest, BadUsageEndsWith2) {
   expect_failure("run gemm --target interpreter --fast", 2, {"--fast"});
   expect_failure("run gemm --target interpreter --seed x", 2, {"--seed"});
   expect_failure("run gemm --target interpreter --seed -1", 2, {"--seed: -1 is negative"});
-  expect_failure("run gem --target interpreter", 2, {"there is no kernel 'gem'", "gemm"});
+  expect_failure("run gem --target interpreter", 2,
+                 {"there is no kernel 'gem'; the nearest name is gemm\n"});
   expect_failure("list gem --cases", 2, {"there is no kernel 'gem'"});
   expect_failure("list gemm_fp8 --cases --target incore --set schedule=tile", 2,
                  {"incore does not take gemm_fp8 with these settings"});
