@@ -189,7 +189,7 @@ struct ScheduleChoice {
 };
 
 struct ScheduleOptions {
-  int multiprocessors = 0;  // 0: of the target's first GPU; an H200's where it is none
+  int multiprocessors = 0;  // 0: its first GPU's; an H200's for targets without one
   // A folder with files of rules, named as the built-in ones or KERNEL.TARGET.txt, that replace
   // these; empty: that which the environment names in TILEWRIGHT_SCHEDULES, if any.
   std::string rules_folder = {};
