@@ -17,7 +17,7 @@ namespace tilewright::simulator {
 namespace {
 
 // Whether a multiprocessor full of the kernel's CTAs has place for a driver's copy within its GPU:
-// with so many threads and registers left they began (docs/log).
+// with so many threads and registers left they began (docs/log/2026-11-28-copies-within-a-gpu.md).
 bool leaves_copies_place(const ir::Kernel& kernel) {
   constexpr std::int64_t kThreads = 256, kRegisters = 32 * kThreads;
   const TargetLimits& limits = target::target_of(kernel).limits;
