@@ -408,6 +408,11 @@ TEST(LitmusMemory, WhatLaunchesFindAndLeave) {
     const MachineReport report = run_litmus(text(add(61, value)));
     ASSERT_FALSE(report.ok()) << value;
     EXPECT_EQ(report.faults[0].kind, "workspace");
+    // It shows the last of the lines that change it.
+    const MachineReport twice = run_litmus(text(add(61, value) + add(62, value)));
+    ASSERT_FALSE(twice.ok()) << value;
+    EXPECT_GT(report.faults[0].second.line, report.faults[0].first.line);
+    EXPECT_EQ(twice.faults[0].second.line, report.faults[0].second.line + 1);
   }
   MachineTensor x("X", DType::i32, {64}), a("A", DType::bf16, {16, 16}),
       y("Y", DType::bf16, {16, 16});
