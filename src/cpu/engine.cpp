@@ -328,10 +328,13 @@ void Engine::run(const For& operation) {
         .fix("use a step of at least 1")
         .raise();
   }
+  const bool outer = is_last_round_;
   for (std::int64_t i = low; i < high; i += step) {
     scalars_[operation.index].whole = i;
+    is_last_round_ = step >= high - i;
     run(operation.body);
   }
+  is_last_round_ = outer;
   if (operation.joins) flush();
 }
 

@@ -122,6 +122,7 @@ class Engine {
   std::byte* arena_ = nullptr;
   std::byte* scratch_ = nullptr;  // of products
   std::int64_t block_ = 0;
+  bool is_last_round_ = false;  // of the innermost loop that counts
   // That of an elementwise function: to make one anew takes as long as a small tile.
   Call call_;
   // Of the strips at hand: their calls, and which operations make these.
