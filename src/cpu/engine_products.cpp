@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <cstring>
 #include <functional>
+#include <utility>
 
 #include "cpu/engine.h"
 #include "cpu/engine_walk.h"
@@ -12,14 +14,16 @@ namespace {
 // Whether all of {rows, columns} elements, which lie in the arena, have no bit set.
 bool is_zero(const Matrix& matrix, std::int64_t rows, std::int64_t columns, std::int64_t bytes) {
   const bool by_rows = matrix.column_stride == bytes;
-  const std::int64_t lines = by_rows ? rows : columns;
+  std::int64_t lines = by_rows ? rows : columns;
   const std::int64_t stride = by_rows ? matrix.row_stride : matrix.column_stride;
-  const std::int64_t of_line = bytes * (by_rows ? columns : rows);
+  std::int64_t of_line = bytes * (by_rows ? columns : rows);
+  if (stride == of_line) of_line *= std::exchange(lines, 1);
   const auto* line = static_cast<const std::byte*>(matrix.data);
   for (std::int64_t i = 0; i < lines; ++i, line += stride) {
-    std::byte found{0};
-    for (std::int64_t at = 0; at < of_line; ++at) found |= line[at];
-    if (found != std::byte{0}) return false;
+    // Each byte is the one before, and the first is 0.
+    const bool is_zero = of_line == 0 || (*line == std::byte{0} &&
+                                          std::memcmp(line, line + 1, of_line - 1) == 0);
+    if (!is_zero) return false;
   }
   return true;
 }

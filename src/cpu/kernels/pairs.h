@@ -22,7 +22,7 @@ TW_INLINE Floats add_pairs(Floats sum, Ints a, Ints b) {
 }
 
 template <int rows, int vectors>
-void multiply_pairs(std::int64_t pairs, PairRows a, const float* panel, FloatRows c,
+TW_APART void multiply_pairs(std::int64_t pairs, PairRows a, const float* panel, FloatRows c,
                     bool from_zero) {
   Sums<rows, vectors> sums;
   sums.start(c, from_zero);
@@ -169,7 +169,7 @@ void product_in_pairs(const Product& p) {
   const auto at = [&](const PackedPart& part, std::int64_t row, std::int64_t pair) {
     return a.data + row * a.stride + part.first_term * 2 + pair * 4;
   };
-  for_parts(
+  for_parts<kBlock, kBlock>(
       p, pack,
       [&](const PackedPart& part, std::int64_t top, std::int64_t rows) {
         const std::int64_t pairs = pairs_of(part.terms);
