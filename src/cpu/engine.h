@@ -125,6 +125,7 @@ class Engine {
   std::byte* scratch_ = nullptr;  // of products
   std::int64_t block_ = 0;
   bool is_last_round_ = false;  // of the innermost loop that counts
+  bool is_left_out_ = false;    // the product at hand: it takes no time, which says nothing of it
   // That of an elementwise function: to make one anew takes as long as a small tile.
   Call call_;
   // Of the strips at hand: their calls, and which operations make these.

@@ -84,7 +84,9 @@ void Engine::bring_into_arena(TileId id) {
 
 void Engine::run(const Multiply& operation) {
   const Product product = product_of(operation);
-  if (operation.is_for_next_round && is_last_round_) return;
+  const bool is_of_no_round = operation.is_for_next_round && is_last_round_;
+  is_left_out_ = !records_ && (is_of_no_round || product.k == 0);
+  if (is_of_no_round) return;
   if (records_) {
     product_of_strips_ = product;
   } else if (product.m > 0 && product.n > 0) {
