@@ -21,8 +21,8 @@ bool is_zero(const Matrix& matrix, std::int64_t rows, std::int64_t columns, std:
   const auto* line = static_cast<const std::byte*>(matrix.data);
   for (std::int64_t i = 0; i < lines; ++i, line += stride) {
     // Each byte is the one before, and the first is 0.
-    const bool is_zero = of_line == 0 || (*line == std::byte{0} &&
-                                          std::memcmp(line, line + 1, of_line - 1) == 0);
+    const bool is_zero =
+        of_line == 0 || (*line == std::byte{0} && std::memcmp(line, line + 1, of_line - 1) == 0);
     if (!is_zero) return false;
   }
   return true;

@@ -359,16 +359,14 @@ TileId Lowering::needed_of(ValueId product) const {
 bool Lowering::is_for_next_round(ValueId value) const {
   if (loop_ == nullptr || &loop_->blocks[0] != visited_) return false;
   const ir::Operation& yield = visited_->body.back();
-  const auto is_carried = [&] {
-    for (std::size_t i = 0; i < yield.operands.size(); ++i) {
-      if (yield.operands[i] == value && !uses_[loop_->results[i]].empty()) return false;
-    }
-    return true;
-  };
-  return std::all_of(uses_[value].begin(), uses_[value].end(), [&](const ir::Operation* use) {
-    if (use == &yield) return is_carried();
-    return ir::info(use->op).elementwise() && is_for_next_round(use->results[0]);
-  });
+  for (const ir::Operation* const use : uses_[value]) {
+    if (use == &yield) continue;
+    if (!ir::info(use->op).elementwise() || !is_for_next_round(use->results[0])) return false;
+  }
+  for (std::size_t i = 0; i < yield.operands.size(); ++i) {
+    if (yield.operands[i] == value && !uses_[loop_->results[i]].empty()) return false;
+  }
+  return true;
 }
 
 // A result of one column is computed as the row that it lies as: (a b)^T = b^T a^T.

@@ -124,7 +124,7 @@ class Lowering {
   Block* block_ = nullptr;
   const ir::Block* visited_ = nullptr;
   const ir::Operation* loop_ = nullptr;  // the innermost one that counts
-  SourceLocation where_;  // of the operation at hand
+  SourceLocation where_;                 // of the operation at hand
 };
 
 }  // namespace tilewright::cpu

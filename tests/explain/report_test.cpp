@@ -294,8 +294,8 @@ TEST(PageTest, OfTheCpuSaysWhichProductsAMaskBounds) {
   EXPECT_EQ(count("as far as the mask asks"), 1);
 }
 
-// What a loop hands on to its next round alone, the last one leaves out; a sum that is stored behind
-// it is none of this.
+// What a loop hands on to its next round alone, the last one leaves out; a sum that is stored
+// behind it is none of this.
 TEST(PageTest, OfTheCpuSaysWhichProductsTheLastRoundLeavesOut) {
   const auto record = [] {
     Kernel kernel("rounds");

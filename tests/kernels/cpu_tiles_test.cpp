@@ -278,8 +278,8 @@ TEST(TilesOnCpu, ZerosOfATensorHideNothing) {
   }
 }
 
-// A product by what is computed and 0 is 0 whatever the other factor holds; under strict numerics it
-// is not.
+// A product by what is computed and 0 is 0 whatever the other factor holds; under strict numerics
+// it is not.
 TEST(TilesOnCpu, ProductsByZeros) {
   for (const bool transposed : {false, true}) {
     for (const bool adds : {false, true}) {
@@ -331,7 +331,7 @@ TEST(TilesOnCpu, ProductsForTheNextRound) {
       inner = inner + dot(b.T(), a) + again.as_row().cast(f32).slice({0, 0}, {1, 1});
     }
     all_of = all_of + dot(a.T(), b);
-    before = before * 0.5 + dot(a.T(), b) * 2;
+    before = before * 0.5 + dot(a.T(), b - 1) * 2;
   }
   store(D(all, all), all_of);
   store(E(all, all), inner);

@@ -21,8 +21,7 @@ constexpr int kSumRows = 4, kSumVectors = 2;
 constexpr std::int64_t kPanel = kSumVectors * kLanes;
 // So many terms of so many columns are packed at once, and stay in the second-level cache. They
 // meet so many rows of a, which stay in the first.
-constexpr std::int64_t kTerms = 256, kColumns = 256;
-constexpr int kRows = 32;
+constexpr std::int64_t kTerms = 256, kColumns = 256, kRows = 32;
 
 // Floats one after the other, `stride` of them to the next row.
 struct FloatRows {
@@ -139,27 +138,22 @@ TW_INLINE void for_packed_parts(const Product& p, Pack pack, Multiply multiply) 
 
 // The same, where multiply(part, terms, row, column, Count rows, Count vectors) is called for all
 // blocks of sums that fit into registers and are needed, columns counted from that of the part.
-// `terms` are those that terms_of(part, row, rows) gives, where zeros are skipped. Under a mask, or
-// where zeros are, so many rows are looked at together; blocks of fewer vectors have up to
-// `most_rows`.
-template <int rows_of_mask, int most_rows, typename Pack, typename TermsOf, typename Multiply>
+// `terms` are those that terms_of(part, row, rows) gives, where zeros are skipped.
+template <typename Pack, typename TermsOf, typename Multiply>
 TW_INLINE void for_parts(const Product& p, Pack pack, TermsOf terms_of, Multiply multiply) {
-  const std::int64_t step = p.needed.data || p.skips_zeros ? rows_of_mask : kRows;
   for_packed_parts(p, pack, [&](const PackedPart& part) {
-    for (std::int64_t top = 0; top < p.m; top += step) {
-      const std::int64_t all_rows = smaller_of(p.m - top, step);
+    for (std::int64_t top = 0; top < p.m; top += kRows) {
+      const std::int64_t all_rows = smaller_of(p.m - top, kRows);
       const Span needed = needed_columns(p, part, top, all_rows);
       const Span terms = terms_of(part, top, all_rows);
       for (std::int64_t left = needed.begin / kPanel * kPanel; left < needed.end; left += kPanel) {
         const std::int64_t columns = smaller_of(needed.end - left, kPanel);
-        in_parts<kSumVectors>(
-            (columns + kLanes - 1) / kLanes, [&](std::int64_t vector, auto vectors) {
-              constexpr int kFull = kSumRows * kSumVectors / decltype(vectors)::value;
-              in_parts<(kFull < most_rows ? kFull : most_rows)>(
-                  all_rows, [&](std::int64_t row, auto rows) {
-                    multiply(part, terms, top + row, left + vector * kLanes, rows, vectors);
-                  });
-            });
+        in_parts<kSumRows>(all_rows, [&](std::int64_t row, auto rows) {
+          in_parts<kSumVectors>(
+              (columns + kLanes - 1) / kLanes, [&](std::int64_t vector, auto vectors) {
+                multiply(part, terms, top + row, left + vector * kLanes, rows, vectors);
+              });
+        });
       }
       const bool is_whole = part.columns == p.n && part.first_term + part.terms == p.k;
       if (p.done != nullptr && is_whole) p.done->call(p.done->context, top + all_rows);

@@ -167,7 +167,7 @@ void product_in_order(const Product& p, const ProductScratch& scratch, A a) {
                     packed_column(scratch.panels, part.terms, left), scratch.columns);
     }
   };
-  for_parts<kRows, kSumRows>(
+  for_parts(
       p, pack,
       [&](const PackedPart& part, std::int64_t top, std::int64_t rows) {
         if (!p.skips_zeros) return Span{0, part.terms};
