@@ -196,6 +196,7 @@ std::int64_t CompiledKernel::bind(Launch& launch, const Arguments& arguments,
   launch.scalars = bound->scalars;
   static const std::int64_t cache = last_level_cache();
   launch.far_stores = {bound->bytes, bound->blocks, threads, cache};
+  launch.exceeds_cache = bound->bytes.all > static_cast<double>(cache);
   set_parameters(program_, arguments, launch.scalars);
   return bound->blocks;
 }
