@@ -79,7 +79,7 @@ class Slips(unittest.TestCase):
         multiply, closed = kernel(), kernel()
         closed.close()
         for call, *parts in (
-                (lambda: tilewright.Kernel("gem"), "no kernel 'gem'", "gemm"),
+                (lambda: tilewright.Kernel("gem"), "no kernel 'gem'; the nearest name is gemm\n"),
                 (lambda: kernel(dtypes="f32"), "no option 'dtypes'", "dtype"),
                 (lambda: tilewright.Kernel("gemm", target="cpu", dtype="float32"),
                  "dtype = 'float32'", "f32"),
@@ -147,7 +147,7 @@ class Slips(unittest.TestCase):
 
     def test_reports(self):
         for call, *parts in (
-                (lambda: tilewright.simulate("gem"), "no kernel 'gem'"),
+                (lambda: tilewright.simulate("gem"), "no kernel 'gem'; the nearest name is gemm\n"),
                 (lambda: tilewright.simulate("gemm", m="many"), "m = 'many'"),
                 (lambda: tilewright.time("gemm", target="cpu", m=-1), "m = '-1'"),
                 (lambda: tilewright.tune("gemm", sizes={"q": 1}, model_only=True),

@@ -290,6 +290,26 @@ TEST(LitmusMemory, AWordHandsOnWhatItsLastWriteSays) {
   expect_fault(text("relaxed", "relaxed"), {"race", "shared_store", "shared_load", {}});
 }
 
+// Words that all lanes write hand on what a fence of all of them stands behind. That of one lane is
+// in front of this lane's word alone.
+TEST(LitmusMemory, WordsOfAllLanesWantAFenceOfAllLanes) {
+  const auto text = [](const std::string& fence) {
+    const std::string tell =
+        "    %61: registers<i32, 1> = registers {name = \"sevens\"}\n    fill %61, %7\n"
+        "    store_registers %90, %61, %0, %17 {sizes = [32], layout = "
+        "register_layout[32|l:32@0:1], semantics = \"relaxed\", scope = \"gpu\"}\n";
+    return litmus(role("first", 0, 1, kStore + "    warp_sync\n" + fence + tell) +
+                  role("second", 1, 1,
+                       "    wait_flag %90, %3, %7 {compare = \"eq\", semantics = \"acquire\", "
+                       "scope = \"gpu\"}\n" +
+                           kLoad));
+  };
+  const std::string fence = "    fence {scope = \"gpu\"}\n";
+  expect_clean(text(fence));
+  expect_fault(text(by_one_lane(fence)), {"race", "shared_store", "shared_load", {}});
+  expect_fault(text(""), {"race", "shared_store", "shared_load", {}});
+}
+
 // An atomic that reads the word as well carries on what was handed on before it.
 TEST(LitmusMemory, AWordHandsOnThroughAtomicAdditions) {
   const auto text = [](const char* told) {
@@ -406,6 +426,11 @@ TEST(LitmusMemory, WhatLaunchesFindAndLeave) {
     const MachineReport report = run_litmus(text(add(61, value)));
     ASSERT_FALSE(report.ok()) << value;
     EXPECT_EQ(report.faults[0].kind, "workspace");
+    // It shows the last of the lines that change it.
+    const MachineReport twice = run_litmus(text(add(61, value) + add(62, value)));
+    ASSERT_FALSE(twice.ok()) << value;
+    EXPECT_GT(report.faults[0].second.line, report.faults[0].first.line);
+    EXPECT_EQ(twice.faults[0].second.line, report.faults[0].second.line + 1);
   }
   MachineTensor x("X", DType::i32, {64}), a("A", DType::bf16, {16, 16}),
       y("Y", DType::bf16, {16, 16});
