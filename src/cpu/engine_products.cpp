@@ -5,6 +5,7 @@
 
 #include "cpu/engine.h"
 #include "cpu/engine_walk.h"
+#include "cpu/layout.h"
 
 // Products, of which those of several iterations may become one.
 namespace tilewright::cpu {
