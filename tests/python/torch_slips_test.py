@@ -87,6 +87,9 @@ class Slips(unittest.TestCase):
                 (lambda: tilewright.Kernel("gemm", target=torch.device("cpu")),
                  "the target of a kernel is device(type='cpu')", "'cpu'"),
                 (lambda: tilewright.Kernel(None), "the name of a kernel is None"),
+                (lambda: tilewright.Kernel("gemm\0s"), "the name of a kernel is", "no NUL"),
+                (lambda: tilewright.Kernel("\udc80"), "the name of a kernel is", "characters"),
+                (lambda: tilewright.Kernel("gemm", dtype="f32\0"), "the options of a kernel are"),
                 (lambda: multiply(X, X), "gemm takes 3 tensors, and 2", "A, B, C; outputs too"),
                 (lambda: multiply(X, [[1.0]], X), "gemm: B: list"),
                 (lambda: multiply(X.double(), X, X), "gemm: A: ", "float64", "f32"),
@@ -106,7 +109,9 @@ class Slips(unittest.TestCase):
                 (lambda: tilewright.load(None), "load is given None", ".tw"),
                 (lambda: tilewright.load("nothing.tw"), "nothing.tw cannot be read"),
                 (lambda: tilewright.load(__file__), "is no plug-in"),
-                (lambda: tilewright.load_library("/nowhere.so"), "/nowhere.so")):
+                (lambda: tilewright.load_library("/nowhere.so"), "/nowhere.so"),
+                (lambda: tilewright.load_library("libc.so.6"), "libc.so.6 has no function",
+                 "TILEWRIGHT_LIBRARY")):
             self.refused(call, *parts)
 
     def test_own_kernels(self):

@@ -183,10 +183,10 @@ TEST(LitmusMemory, AProductReadsItsOperandUntilItIsWaitedFor) {
         {4, 256});
   };
   expect_clean(text(wait, ""));
-  expect_fault(text("", wait), {"race", "wgmma_rs", "tma_load", {"wgmma_wait in math warp"}});
+  expect_fault(text("", wait), {"race", "wgmma_rs", "tma_load", {"this product in math warp"}});
   // A wait for all but the last group is none for it.
   expect_fault(text("    wgmma_wait %33 {count = 1}\n", wait),
-               {"race", "wgmma_rs", "tma_load", {"wgmma_wait in math warp"}});
+               {"race", "wgmma_rs", "tma_load", {"this product in math warp"}});
 }
 
 TEST(LitmusMemory, ABulkStoreReadsItsSourceUntilItIsWaitedFor) {
@@ -196,7 +196,7 @@ TEST(LitmusMemory, ABulkStoreReadsItsSourceUntilItIsWaitedFor) {
   };
   expect_clean(text("    bulk_wait {count = 0, read = 1}\n", ""));
   expect_fault(text("", kBulkWait),
-               {"race", "tma_store", "tma_load", {"bulk_wait {count, read = 1} between them"}});
+               {"race", "tma_store", "tma_load", {"bulk_commit and bulk_wait_read between them"}});
 }
 
 TEST(LitmusMemory, AnotherWarpReadsWhatABulkStoreWroteBehindTheFullWait) {
@@ -208,11 +208,9 @@ TEST(LitmusMemory, AnotherWarpReadsWhatABulkStoreWroteBehindTheFullWait) {
                   role("reader", 1, 1, kWait + load));
   };
   expect_clean(text(kBulkWait));
-  expect_fault(text("    bulk_wait {count = 0, read = 1}\n"),
-               {"race",
-                "tma_store",
-                "load_registers",
-                {"bulk_commit and bulk_wait {count} between them, without read"}});
+  expect_fault(
+      text("    bulk_wait {count = 0, read = 1}\n"),
+      {"race", "tma_store", "load_registers", {"bulk_wait_read waits for the source alone"}});
 }
 
 // Of global memory, where no mbarrier counts for a fence.
