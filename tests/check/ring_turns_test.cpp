@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "check/shrunken_sizes.h"
+#include "common/pinned_registers.h"
 #include "compiler/target.h"
 #include "library/kernel_source.h"
 #include "library/program_simulation.h"
@@ -108,6 +109,7 @@ class SizedSchedule {
     settings_ = fixed;
     build();
   }
+  const std::vector<ir::Kernel>& machine() const { return machine_; }
   // Runs size after size until every ring has wrapped around so often.
   std::vector<std::string> rings_short_of(std::uint64_t wanted) {
     RingTurns turns;
@@ -195,8 +197,12 @@ TEST_P(RingTurnsTest, EveryRingWrapsThreeTimes) {
     if (!is_simulated(schedule)) continue;
     // Gradients take seconds to compile and have the same rings in each schedule of a target.
     if (!entry.backward_of.empty() && !seen.insert(schedule.target).second) continue;
-    EXPECT_THAT(SizedSchedule(entry, schedule).rings_short_of(kTurnsOfARing), testing::IsEmpty())
-        << "schedule=" << schedule.name;
+    SCOPED_TRACE("schedule=" + schedule.name);
+    SizedSchedule sized(entry, schedule);
+    EXPECT_THAT(sized.rings_short_of(kTurnsOfARing), testing::IsEmpty());
+    for (const ir::Kernel& machine : sized.machine()) {
+      EXPECT_THAT(test::unpinned_registers(machine), testing::IsEmpty()) << machine.name;
+    }
   }
 }
 

@@ -310,6 +310,11 @@ TEST(LitmusCluster, ARemoteArrivalOrdersWhatCopiesHaveRead) {
   }
 }
 
+TEST(LitmusCluster, ArrivalsAreOnCtasThatThereAre) {
+  const std::string text = for_pair("  mbarrier_arrive %20, %0, %2\n" + kClusterSync);
+  expect_fault(text, {"mbarrier", "mbarrier_arrive %20, %0, %2", "mbarriers {name = \"bar\"", {}});
+}
+
 TEST(LitmusCluster, ACtaStaysUntilItsPeersHaveUsedItsSharedMemory) {
   const auto words = [](const std::string& last) {
     return for_pair("  store_words %31, %24, %0\n" + kClusterSync +

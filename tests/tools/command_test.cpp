@@ -517,7 +517,11 @@ TEST(CommandTest, DoctorSaysWhatIsHere) {
   EXPECT_EQ(json["default_target"], std::string(default_target()));
   EXPECT_GE(json["cpu"]["used_threads"], 1);
   EXPECT_EQ(json["cpu"]["instruction_set"], json["cpu"]["instruction_sets"].back());
-  EXPECT_THAT(tilewright("doctor").output, HasSubstr("cpu "));
+  const std::string text = tilewright("doctor").output;
+  EXPECT_THAT(text, HasSubstr("cpu "));
+  if (!json["nvrtc"].is_null()) {
+    EXPECT_THAT(text, HasSubstr("NVRTC      " + json["nvrtc"]["version"].get<std::string>()));
+  }
   const runtime::ScopedVariable level("TILEWRIGHT_CPU_ISA", "v9");
   const runtime::ScopedVariable threads("TILEWRIGHT_THREADS", "0");
   const Answer refused = tilewright("doctor");
