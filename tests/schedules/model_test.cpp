@@ -1,9 +1,11 @@
 #include "schedules/model.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "compiler/compile_to_machine.h"
 #include "ir/program.h"
+#include "ir/text.h"
 #include "schedules/followed_scalars.h"
 #include "schedules/timeline.h"
 #include "target/target.h"
@@ -346,6 +348,20 @@ TEST(ModelTest, CtasThatShareASumWaitForEachOther) {
     EXPECT_NEAR(waited, split == 1 ? 0 : 2 * kTiles * kDevice.reached.cluster_wait,
                 kDevice.reached.store_read_latency);
   }
+}
+
+// What stands outside the roles each warpgroup of the CTA does, one beside the other.
+TEST(ModelTest, WhatAllWarpsDoTakesAsLongAsThereAreWarps) {
+  const auto cycles = [](int threads) {
+    std::string text = fmt::format(
+        "kernel \"common\" machine\ntarget \"sm_90a\"\ngrid (1)\nthreads {}\nbody () {{\n",
+        threads);
+    for (int i = 0; i < 8; ++i) text += "  warp_sync\n";
+    return follow_cta(ir::parse_text(text + "}\n", "common.tw"), ir::Binding(), 0, 1, kDevice)
+        .chain;
+  };
+  EXPECT_GT(cycles(128), 0);
+  EXPECT_NEAR(cycles(512), 4 * cycles(128), 0.1 * cycles(512));
 }
 
 TEST(ModelTest, NothingToDoTakesALaunch) {

@@ -306,7 +306,7 @@ TEST(LitmusCluster, ARemoteArrivalOrdersWhatCopiesHaveRead) {
     EXPECT_EQ(bad.faults[0].kind, "race") << first_message(bad);
     EXPECT_EQ(bad.faults[0].first.line, last_line_of(early, "tma_store"));
     EXPECT_EQ(bad.faults[0].second.line, last_line_of(early, "tma_load"));
-    EXPECT_THAT(bad.faults[0].missing, ::testing::HasSubstr("bulk_wait {count, read = 1}"));
+    EXPECT_THAT(bad.faults[0].missing, ::testing::HasSubstr("bulk_wait_read between them"));
   }
 }
 
@@ -442,7 +442,7 @@ TEST(LitmusProducts, RegistersAreInFlightUntilTheWait) {
   expect_fault(math(kFence + product() + kProductWait + kRead),
                {"wgmma", "compute", "", {"wgmma_commit"}});
   expect_fault(math(kFence + product() + kCommit),
-               {"wgmma", "wgmma_rs", "", {"wgmma_wait before the kernel ends"}});
+               {"wgmma", "wgmma_rs", "", {"wait or retire of it before the kernel ends"}});
 }
 
 TEST(LitmusProducts, TheWarpsOfAWarpgroupIssueTheSameProducts) {
