@@ -334,6 +334,22 @@ TEST(ModelTest, RowsThatBeginBetweenLinesTakeLonger) {
   EXPECT_NEAR(of_a_byte(1032), 1 + kDevice.reached.between_sectors, 1e-9);
 }
 
+// Twice a tile: until the parts of the sum are there, and until all have read them. Meanwhile a
+// store may come to its end that was waited for before.
+TEST(ModelTest, CtasThatShareASumWaitForEachOther) {
+  constexpr std::int64_t kTiles = 3;
+  target::Device in_step = kDevice;
+  in_step.reached.cluster_wait = 0;
+  for (const int split : {1, 4}) {
+    const ir::Kernel machine = machine_of(kernels::gemm_sm90(tiles(64, 64, split)));
+    const ir::Binding binding = gemm_sizes(64, 64 * kTiles, 4096);
+    const double waited = follow_cta(machine, binding, 0, split, kDevice).pauses -
+                          follow_cta(machine, binding, 0, split, in_step).pauses;
+    EXPECT_NEAR(waited, split == 1 ? 0 : 2 * kTiles * kDevice.reached.cluster_wait,
+                kDevice.reached.store_read_latency);
+  }
+}
+
 // What stands outside the roles each warpgroup of the CTA does, one beside the other.
 TEST(ModelTest, WhatAllWarpsDoTakesAsLongAsThereAreWarps) {
   const auto cycles = [](int threads) {
