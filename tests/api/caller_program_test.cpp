@@ -230,6 +230,9 @@ TEST(CallerProgram, SeveralRanksOnTheHost) {
       const HostTensor &x = tensors[2 * ((rank + 1) % 3)], &y = tensors[2 * rank + 1];
       for (std::int64_t i = 0; i < x.elements(); ++i) ASSERT_EQ(y.flat(i), 2 * x.flat(i)) << rank;
     }
+    // Memory of its own for the longer strides, so that nothing else lies between them.
+    HostTensor wide = HostTensor::zeros(f32, {kRows, 64});
+    refs[2].data = ref(wide).data;
     refs[2].strides = {64, 1};
     EXPECT_THAT(test::usage_error_of([&] { executable.run(refs); }),
                 HasSubstr("x of rank 1 has strides {64, 1}, and x of rank 0 has {32, 1}"));
