@@ -425,8 +425,9 @@ class PackedKeys : public Packed, public OwnRows {
  public:
   static constexpr bool kOneLength = false;
   PackedKeys(Kernel& kernel, const Attention& a, bool ordered, const Dim& parts,
-             Division division = Division::even, int ctas = 1)
-      : Packed(kernel, a, Of::both, a.block_q),
+             Division division = Division::even, int ctas = 1,
+             BlocksFrom blocks = BlocksFrom::sequence)
+      : Packed(kernel, a, Of::both, a.block_q, blocks),
         block_q_(a.block_q),
         block_k_(a.block_k),
         window_(a, has_registers_for_windows(a)),
