@@ -19,10 +19,10 @@ BackwardPlan heads_backward_plan(const SequenceParallelAttention& o, const Atten
                                  bool is_packed, const Caller& caller);
 // What a rank attends with.
 Attention own_backward_heads(const SequenceParallelAttention& o);
-// Where packed sequences begin; Q, K, V and dO of all heads of own rows; the same of the others' rows of own heads, L and D of
-// all rows of these, sums of dQ; dQ, dK and dV, of all heads of own rows; words that are 0 before,
-// sums of dK and dV where heads share keys; words that have the number of the run when rows of
-// another rank have come.
+// Where packed sequences begin; Q, K, V and dO of all heads of own rows; the same of the others'
+// rows of own heads, L and D of all rows of these, sums of dQ; dQ, dK and dV, of all heads of own
+// rows; words that are 0 before, sums of dK and dV where heads share keys; words that have the
+// number of the run when rows of another rank have come.
 Kernel gradients_of_heads_sm90(const SequenceParallelAttention& o, bool is_packed,
                                const std::string& name, const Caller& caller);
 
@@ -38,7 +38,7 @@ inline Dim arrival_words(int group, int kv_heads, int ranks) {
 struct OneLengthOverRanks : BatchKeys {
   OneLengthOverRanks(Kernel& kernel, const Attention& a, bool ordered, const Dim& parts,
                      Division division)
-      : BatchKeys(kernel, a, ordered, parts, division) {
+      : BatchKeys(kernel, a, ordered, parts, division, 1, /*arrive=*/true) {
     sequences_first_ = false;
   }
   const Dim& all_queries() const { return queries; }
@@ -51,7 +51,7 @@ struct OneLengthOverRanks : BatchKeys {
 struct PackedOverRanks : PackedKeys {
   PackedOverRanks(Kernel& kernel, const Attention& a, bool ordered, const Dim& parts,
                   Division division)
-      : PackedKeys(kernel, a, ordered, parts, division, 1, BlocksFrom::axis) {}
+      : PackedKeys(kernel, a, ordered, parts, division, 1, /*arrive=*/true, BlocksFrom::axis) {}
   const Dim& all_queries() const { return total_queries; }
   const Dim& all_keys() const { return total_keys; }
   std::vector<Dim> in_sequences(const Dim& rows, int heads, int dim) const {
@@ -74,9 +74,8 @@ class HeadsOfRanks : public Keys {
         own_K_(kernel.in("own_K", a.dtype, of_own_keys(a.dim))),
         own_V_(kernel.in("own_V", a.dtype, of_own_keys(a.dim_v))),
         own_dO_(kernel.in("own_dO", a.dtype, of_own_queries(a.dim_v))),
-        arrived_(
-            kernel.symmetric("arrived", i32,
-                             {arrival_words(a.heads / a.kv_heads, a.kv_heads, o.ranks)})) {
+        arrived_(kernel.symmetric("arrived", i32,
+                                  {arrival_words(a.heads / a.kv_heads, a.kv_heads, o.ranks)})) {
     const int group = a.heads / a.kv_heads;
     plan_case("queries of a rank's first keys come late", heads_before(group) < group);
     plan_case("pieces at two ends", of_keys_.pieces_of_rank() > 1);

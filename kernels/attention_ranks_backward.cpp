@@ -191,7 +191,8 @@ class GradientsByHeads {
 
   Dim arrival_words(const SequenceParallelAttention& o) const {
     if (made_ != Made::at_once) return groups_ * o.ranks;
-    return tilewright::kernels::arrival_words(o.attention.heads / o.attention.kv_heads, groups_, o.ranks);
+    return tilewright::kernels::arrival_words(o.attention.heads / o.attention.kv_heads, groups_,
+                                              o.ranks);
   }
 
   enum class Way { in, made, out };  // made: from what comes in
@@ -299,8 +300,8 @@ class GradientsByHeads {
   // Of each rank's own rows, all heads: what is behind that.
   std::vector<Event> make_statistics(const Caller& caller) const {
     const auto make = kPacked ? packed_backward_statistics : backward_statistics;
-    const Kernel kernel = make(o_.attention, own_.dLSE.has_value(),
-                               std::string(caller.function) + "_statistics");
+    const Kernel kernel =
+        make(o_.attention, own_.dLSE.has_value(), std::string(caller.function) + "_statistics");
     std::vector<Part> parts = {own_.O, own_.dO, own_.LSE};
     if (own_.dLSE) parts.push_back(*own_.dLSE);
     parts.insert(parts.end(), {*own_.L, *own_.D});

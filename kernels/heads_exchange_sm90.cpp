@@ -72,9 +72,8 @@ class HeadsExchange {
       of_each_piece(moved_, [&](const Moved& each, bool is_late) {
         each.in_blocks ? move_blocks(each, is_late, mover) : move(each, is_late, mover);
       });
-      of_each_piece(cleared_, [&](const Moved& each, bool is_late) {
-        clear_outside(each, is_late, mover);
-      });
+      of_each_piece(cleared_,
+                    [&](const Moved& each, bool is_late) { clear_outside(each, is_late, mover); });
     })});
   }
 

@@ -155,15 +155,16 @@ LibrarySchedule by_heads(GradientsOfRing make) {
 }
 
 LibrarySchedule of_all_heads(GradientsOfRing make) {
-  return {"sm90_heads", "sm_90a",
-          "one kernel of all own heads, which waits for each head of keys to come, and sends "
-          "gradients straight to their rows' owners; dims up to 128, kv_heads a multiple of ranks, "
-          "no sinks, keys a multiple of 256 and queries of 128, of 256 in zig-zag and dims up to 64",
-          nullptr, [make](const OptionValues& options) {
-            SequenceParallelAttention o = operation_of(options);
-            o.attention = with_sm90_backward_blocks(o.attention);
-            return make(o, options.boolean("lse_gradient"), {});
-          }};
+  return {
+      "sm90_heads", "sm_90a",
+      "one kernel of all own heads, which waits for each head of keys to come, and sends "
+      "gradients straight to their rows' owners; dims up to 128, kv_heads a multiple of ranks, "
+      "no sinks, keys a multiple of 256 and queries of 128, of 256 in zig-zag and dims up to 64",
+      nullptr, [make](const OptionValues& options) {
+        SequenceParallelAttention o = operation_of(options);
+        o.attention = with_sm90_backward_blocks(o.attention);
+        return make(o, options.boolean("lse_gradient"), {});
+      }};
 }
 
 LibraryKernel in_ring(LibraryKernel kernel, const char* name) {

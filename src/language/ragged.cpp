@@ -54,8 +54,7 @@ Ragged::Ragged(const Dim& axis, const Tensor& offsets, BlocksFrom blocks, Source
 Sequence Ragged::of(const IndexOperand& sequence) const {
   const Tracer::At at(Tracer::get("of", sequence.where), sequence.where);
   const Index end = offset(sequence.index + 1, sequence.where);
-  return Sequence(axis_, offset(sequence.index, sequence.where), min(end, axis_),
-                  blocks_);
+  return Sequence(axis_, offset(sequence.index, sequence.where), min(end, axis_), blocks_);
 }
 
 Index Ragged::offset(const Index& number, SourceLocation where) const {

@@ -248,14 +248,15 @@ TEST(RanksFaults, OfGradientsOfPackedSequencesByHeads) {
   const ir::Program program = ir::bind_program(
       kernels::sequence_parallel_varlen_attention_backward_heads_sm90(o, false).finish(),
       DimValues{{"batch", 2}, {"total_queries", 128}, {"total_keys", 256}}, 2);
-  std::map<int, int> caught = caught_in(
-      program, 2,
-      [](const MutantResult& mutant) {
-        const std::string& what = mutant.mutant.operation;
-        if (what.find("arrived") == what.npos && what.find("done") == what.npos) return false;
-        return mutant.kind->number == 23 || what.find("of rank 0[") != what.npos;
-      },
-      {{"cu_seqlens_q", {0, 70, 256}}, {"cu_seqlens_k", {0, 100, 512}}});
+  std::map<int, int> caught =
+      caught_in(program, 2,
+                [](const MutantResult& mutant) {
+                  const std::string& what = mutant.mutant.operation;
+                  if (what.find("arrived") == what.npos && what.find("done") == what.npos)
+                    return false;
+                  return mutant.kind->number == 23 || what.find("of rank 0[") != what.npos;
+                },
+                {{"cu_seqlens_q", {0, 70, 256}}, {"cu_seqlens_k", {0, 100, 512}}});
   EXPECT_EQ(caught[23], 3);  // relaxed, of the GPU alone, none
   for (const int kind : {27, 29, 30}) EXPECT_GT(caught[kind], 0) << kind;
   EXPECT_EQ(caught[kUndecided], 0);

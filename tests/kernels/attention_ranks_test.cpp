@@ -407,10 +407,9 @@ TEST(SequenceParallelAttentionTest, GradientsOfAllHeadsAtOnce) {
   o.attention.sinks = false;
   o.ranks = 3;
   EXPECT_THAT(refusal(), HasSubstr("kv_heads is 4, for 3 ranks"));
-  EXPECT_THAT(test::usage_error_of([&] {
-                sequence_parallel_varlen_attention_backward_heads_sm90(o);
-              }),
-              HasSubstr("or sequence_parallel_varlen_attention_backward_sm90"));
+  EXPECT_THAT(
+      test::usage_error_of([&] { sequence_parallel_varlen_attention_backward_heads_sm90(o); }),
+      HasSubstr("or sequence_parallel_varlen_attention_backward_sm90"));
 }
 
 // Rows that are divided otherwise than the operation takes them.
@@ -576,8 +575,8 @@ void check_packed_at_once(const std::vector<std::string>& settings,
         const std::int64_t row = has_rows_last ? n % rows : n / (tensor.elements() / rows);
         std::int64_t place = rank * rows + row;
         if (shards == Shards::zig_zag) {
-          place = row < early ? rank * early + row
-                              : (2 * work.ranks - 1 - rank) * early + row - early;
+          place =
+              row < early ? rank * early + row : (2 * work.ranks - 1 - rank) * early + row - early;
         }
         const auto at = static_cast<double>(place);
         if (at < first.front() || at >= first.back()) body(*work.parameters[i], tensor, n);
@@ -605,9 +604,8 @@ TEST(SequenceParallelAttentionTest, PackedGradientsOfAllHeadsAtOnce) {
   check_packed_at_once({"ranks=2", "heads=4", "kv_heads=2", "dim=80", "queries=128", "keys=256",
                         "causal=true", "shards=zig_zag"},
                        {0, 0, 1, 1, 70, 200, 256}, {0, 3, 3, 130, 131, 400, 512});
-  check_packed_at_once(
-      {"ranks=2", "heads=2", "kv_heads=2", "dim=128", "queries=128", "keys=256"},
-      {5, 60, 140}, {17, 100, 300});
+  check_packed_at_once({"ranks=2", "heads=2", "kv_heads=2", "dim=128", "queries=128", "keys=256"},
+                       {5, 60, 140}, {17, 100, 300});
   check_packed_at_once({"ranks=2", "heads=4", "kv_heads=2", "dim=48", "queries=256", "keys=256",
                         "causal=true", "shards=zig_zag", "lse_gradient=true"},
                        {100, 127, 129, 300}, {2, 255, 257, 311});

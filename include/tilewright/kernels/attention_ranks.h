@@ -109,7 +109,6 @@ Program sequence_parallel_varlen_attention_backward_sm90(const SequenceParallelA
 // For sm_90a, by one kernel of all own heads, as of sequences of one length: wherever sequences
 // begin, queries of a rank are a multiple of 128, and keys of 256.
 Program sequence_parallel_varlen_attention_backward_heads_sm90(
-    const SequenceParallelAttention& operation, bool of_lse = false,
-    SourceLocation where = here());
+    const SequenceParallelAttention& operation, bool of_lse = false, SourceLocation where = here());
 
 }  // namespace tilewright::kernels
