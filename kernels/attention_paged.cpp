@@ -30,7 +30,9 @@ struct KeySteps {
       : rows(rows),
         by_key(plan_case("key by key", a.page % kProductKeys != 0)),
         keys(by_key ? 1 : std::gcd(a.page, rows)) {
-    if (!by_key) plan_case("several steps a page", a.page > keys);
+    if (by_key || plan_case("several steps a page", a.page > keys)) return;
+    // Some of the steps share a stage: a part has more than one of it.
+    plan_case("parts of many pages", a.window == 0 && a.fixed_split_size == 0);
   }
   PagedRows tile(const PagedAttention& a) const {
     if (by_key) return {a, kRowsByKey};

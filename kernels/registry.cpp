@@ -415,12 +415,7 @@ const std::vector<LibraryKernel>& kernel_library() {
 }
 
 const LibraryKernel& find_kernel(std::string_view name) {
-  std::string known;
-  for (const LibraryKernel& kernel : kernel_library()) {
-    if (kernel.name == name) return kernel;
-    known += (known.empty() ? "" : ", ") + kernel.name;
-  }
-  raise_usage({}, "", "there is no kernel '" + std::string(name) + "'", "name one of: " + known);
+  return find_kernel_among(kernel_library(), name);
 }
 
 }  // namespace tilewright

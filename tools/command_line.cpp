@@ -27,8 +27,9 @@ namespace {
 std::string problem_of_setting(const std::string& word) {
   const std::size_t at = word.find('=');
   if (at == std::string::npos || at + 1 < word.size()) return "";
+  if (at == 0) return "'" + word + "' names nothing: write NAME=VALUE";
   const std::string name = word.substr(0, at);
-  return name + " has no value\n  fix: write " + name + "=VALUE, or leave it out";
+  return name + " has no value: write " + name + "=VALUE, or leave it out";
 }
 
 // What CLI11 would wrap around, or take for the largest number.

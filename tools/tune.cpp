@@ -104,6 +104,11 @@ bool is_measured(const compiler::Target& target, bool model_only) {
 void check_rules_file(const Request& request, const LibraryKernel& kernel,
                       const std::string& target) {
   const std::string& file = request.rules_file;
+  const std::string why = file.empty() ? "" : why_not_writable(file);
+  if (!why.empty()) {
+    fail(fmt::format("--out {}: the rules cannot be written there: {}", file, why),
+         "name a file in a folder that exists and that you may write to");
+  }
   const std::vector<std::string> kernels =
       library::kernels_of({target, file, try_read_text(file).value_or("")});
   if (kernels.size() < 2) return;

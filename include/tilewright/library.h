@@ -151,8 +151,10 @@ struct LibraryKernel {
 };
 
 const std::vector<LibraryKernel>& kernel_library();
-// An unknown name is a usage error that lists the known ones.
+// An unknown name is a usage error that lists the known ones and says which is nearest.
 const LibraryKernel& find_kernel(std::string_view name);
+const LibraryKernel& find_kernel_among(const std::vector<LibraryKernel>& kernels,
+                                       std::string_view name);
 
 // Checks each setting "name=value" against the kernel's options and fills in what is not set: from
 // `sizes`, which holds axes of tensors that are given, else the option's standard. `schedule` is

@@ -140,7 +140,13 @@ class Library:
         self.path = str(path)
         self.has_command = hasattr(self._handle, "tilewright_command")
         for name, parameters in _PARAMETERS.items():
-            function = getattr(self._handle, "tilewright_" + name)
+            function = getattr(self._handle, "tilewright_" + name, None)
+            if function is None:
+                raise TilewrightError(
+                    f"error: {path} has no function tilewright_{name}: it is another library, or "
+                    "an older one\n"
+                    "  fix: set TILEWRIGHT_LIBRARY to the libtilewright.so of this version",
+                    UNAVAILABLE)
             function.argtypes = parameters
             function.restype = _ANSWERS.get(name, _i32)
             is_status = name not in _ANSWERS and name not in _COUNTS

@@ -31,12 +31,12 @@ class Kernel:
                 raise TilewrightError(f"error: the {what} of a kernel is {value!r}\n"
                                       f"  fix: write it as text, such as {such}")
         check_device(device)
-        text = _options_text(name, options).encode()
-        named = target and target.encode()
-        create, made = self._library.kernel_create, (name.encode(), text, named, device)
+        text = _as_c_text("options", _options_text(name, options))
+        named = target and _as_c_text("target", target)
+        create, made = self._library.kernel_create, (_as_c_text("name", name), text, named, device)
         if group:
             create = self._library.kernel_create_in_group
-            made = (name.encode(), text, group._open(), device)
+            made = (_as_c_text("name", name), text, group._open(), device)
         self._handle = self._library.make(create, *made)
         self._made_of = name, target, device, options
         self._is_on_gpu = (target or self._library.default_target().decode()) == "cuda"
@@ -135,6 +135,18 @@ class Kernel:
         """Of an operation over the ranks of a group, by all of them: returns when all have ended
         its runs, and raises for a rank that has died, for which a stream would wait for ever."""
         self._library.kernel_synchronize(self._handle)
+
+
+def _as_c_text(what, value):
+    try:
+        text = value.encode()
+    except UnicodeEncodeError:
+        text = None
+    if text is None or b"\0" in text:
+        verb = "are" if what == "options" else "is"
+        raise TilewrightError(f"error: the {what} of a kernel {verb} {value!r}\n  fix: write whole "
+                              "characters, and no NUL")
+    return text
 
 
 def _options_text(kernel, options):

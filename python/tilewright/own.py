@@ -278,8 +278,12 @@ class LoadedKernel:
                 place.shape, place.strides = argument.shape, argument.strides
         shape = (ctypes.c_int64 * output.rank)()
         any_handle = next(iter(self._handles.values()))
-        self._library.kernel_tensor_shape(any_handle, arguments, len(arguments), output.number,
-                                          shape)
+        try:
+            self._library.kernel_tensor_shape(any_handle, arguments, len(arguments), output.number,
+                                              shape)
+        except TilewrightError as error:
+            raise TilewrightError(f"{error}\n  fix: or pass out=, whose axes say it",
+                                  error.status) from None
         return tuple(shape)
 
     def run(self, inputs, outputs, scalars, stream, on_gpu):

@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <numeric>
+#include <unordered_set>
 #include <utility>
 
 #include "check/input_changes.h"
 #include "compiler/simulation.h"
+#include "simulator/machine/launch.h"
+#include "simulator/machine/recorder.h"
 #include "support/diagnostic.h"
 
 namespace tilewright::checks {
@@ -38,6 +41,34 @@ std::vector<std::size_t> cheapest_first(const std::vector<ProgramCase>& cases) {
   return numbers;
 }
 
+namespace {
+
+// Which operations of which kernels warps come to.
+class Sites : public simulator::Recorder {
+ public:
+  using Recorder::begin;
+  using Recorder::starts;
+  void begin(const simulator::Launch& launch) override {
+    for (const simulator::Instruction& instruction : launch.kernel.code) {
+      executable_.insert(instruction.operation);
+    }
+  }
+  void starts(const simulator::Warp&, const simulator::Instruction& instruction) override {
+    executed_.insert(instruction.operation);
+  }
+  bool is_executable(const ir::Operation& operation) const {
+    return executable_.count(&operation) != 0;
+  }
+  bool is_executed(const ir::Operation& operation) const {
+    return executed_.count(&operation) != 0;
+  }
+
+ private:
+  std::unordered_set<const ir::Operation*> executable_, executed_;
+};
+
+}  // namespace
+
 OwnProgram::OwnProgram(const std::vector<ProgramCase>& cases,
                        const std::vector<ir::Kernel>& kernels, const ProofOptions& options)
     : cases_(cases), kernels_(kernels), options_(options), known_(cases.size()) {
@@ -45,12 +76,14 @@ OwnProgram::OwnProgram(const std::vector<ProgramCase>& cases,
 }
 
 simulator::MachineReport OwnProgram::run(std::size_t number, std::uint64_t seed,
-                                         library::ProgramTensors* after) const {
+                                         library::ProgramTensors* after,
+                                         simulator::Recorder* recorder) const {
   const ProgramCase& each = cases_[number];
   simulator::MachineOptions machine = each.machine;
   machine.seed = seed;
   machine.control_only = after == nullptr;
   machine.timing = true;
+  machine.recorder = recorder;
   simulator::MachineReport report =
       library::simulate_program(programs_[number], kernels_, before(number, after != nullptr),
                                 after, machine, options_.launches);
@@ -73,10 +106,32 @@ const library::ProgramTensors& OwnProgram::before(std::size_t number, bool value
 }
 
 std::int64_t OwnProgram::operations(std::size_t number) const {
+  order(number);
+  return known_[number].operations;
+}
+
+std::optional<bool> OwnProgram::comes_to(std::size_t number, std::size_t kernel,
+                                         std::size_t site) const {
+  order(number);
+  const Known& known = known_[number];
+  if (!known.executable[kernel][site] || draws_conditions(kernels_)) return std::nullopt;
+  return known.executed[kernel][site];
+}
+
+void OwnProgram::order(std::size_t number) const {
   Known& known = known_[number];
-  std::call_once(known.ordered,
-                 [&] { known.operations = run(number, options_.seed, nullptr).operations; });
-  return known.operations;
+  std::call_once(known.ordered, [&] {
+    Sites sites;
+    known.operations = run(number, options_.seed, nullptr, &sites).operations;
+    for (const ir::Kernel& kernel : kernels_) {
+      std::vector<bool>& executable = known.executable.emplace_back();
+      std::vector<bool>& executed = known.executed.emplace_back();
+      ir::for_each(kernel.body, [&](const ir::Operation& operation) {
+        executable.push_back(sites.is_executable(operation));
+        executed.push_back(sites.is_executed(operation));
+      });
+    }
+  });
 }
 
 const library::ProgramTensors& OwnProgram::wanted(std::size_t number) const {

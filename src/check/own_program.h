@@ -34,6 +34,9 @@ class OwnProgram {
   // How many it executes, of warps.
   std::int64_t operations(std::size_t number) const;
   const library::ProgramTensors& wanted(std::size_t number) const;
+  // Whether warps come to an operation of a kernel, by its number there, parents first. Nothing is
+  // known of what is no instruction, and where conditions are drawn.
+  std::optional<bool> comes_to(std::size_t number, std::size_t kernel, std::size_t site) const;
   // Whether somebody may read, or add to, the zeros that are put into this buffer of this rank
   // before they are written over.
   bool reads_zeros(std::size_t number, int buffer, int rank) const;
@@ -54,7 +57,9 @@ class OwnProgram {
  private:
   // `after` gets the values.
   simulator::MachineReport run(std::size_t number, std::uint64_t seed,
-                               library::ProgramTensors* after) const;
+                               library::ProgramTensors* after,
+                               simulator::Recorder* recorder = nullptr) const;
+  void order(std::size_t number) const;
 
   const std::vector<ProgramCase>& cases_;
   const std::vector<ir::Kernel>& kernels_;
@@ -63,6 +68,9 @@ class OwnProgram {
   struct Known {
     std::once_flag ordered, drawn, valued, unusually, zeroed;
     std::int64_t operations = 0;
+    // Of each kernel and each of its operations: whether it is an instruction, whether warps come
+    // to it.
+    std::vector<std::vector<bool>> executable, executed;
     library::ProgramTensors before, wanted;
     std::vector<Unusual> unusual;
     // Of a schedule that stands for all of them; none is found: any may be read.

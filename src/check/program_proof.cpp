@@ -194,9 +194,9 @@ class Prover {
     }
     if (Found found = run_order(runs, affordable())) return found;
     if (!result.mutant.equivalent.empty()) return judge_rule(runs, result);
-    const ir::Kernel probe = result.mutant.probe(kernels_[seeded.kernel]);
-    const std::optional<std::size_t> alone = reached_by(seeded, probe, true);
-    const std::optional<std::size_t> reached = alone ? alone : reached_by(seeded, probe, false);
+    const std::optional<std::size_t> alone = reached_by(seeded, result.mutant, true);
+    const std::optional<std::size_t> reached =
+        alone ? alone : reached_by(seeded, result.mutant, false);
     if (!reached) {
       result.verdict = Verdict::unreached;
       return {};
@@ -271,12 +271,19 @@ class Prover {
     return {};
   }
   // The cheapest case that comes to the mutant, of one cluster or of more.
-  std::optional<std::size_t> reached_by(const Seeded& seeded, const ir::Kernel& probe,
+  std::optional<std::size_t> reached_by(const Seeded& seeded, const simulator::Mutant& mutant,
                                         bool one_cluster) const {
     std::vector<ir::Kernel> probed = kernels_;
-    probed[seeded.kernel] = probe;
+    probed[seeded.kernel] = mutant.probe(kernels_[seeded.kernel]);
+    const bool wherever = mutant.matters_if == ir::kNoValue && !mutant.in_later_turns;
     for (const std::size_t number : cheapest_first_) {
       if (cases_[number].one_cluster != one_cluster) continue;
+      const std::optional<bool> comes =
+          wherever ? own_.comes_to(number, seeded.kernel, mutant.site) : std::nullopt;
+      if (comes) {
+        if (*comes) return number;
+        continue;
+      }
       if (run_once(number, own_.program(number), probed, options_.seed, false)) return number;
     }
     return std::nullopt;

@@ -157,6 +157,15 @@ class Sizer {
     return true;
   }
 
+  // Whether some length that copies go along is none of an output.
+  bool has_contractions() const {
+    return std::any_of(kernel_.options.begin(), kernel_.options.end(), [&](const auto& option) {
+      const auto axis = axes_.find(option.name);
+      return option.is_length && axis != axes_.end() && axis->second.box > 1 &&
+             !axis->second.is_output;
+    });
+  }
+
   std::vector<std::string> sizes(const Lengths& lengths) const {
     std::map<std::string, std::int64_t> sizes;
     for (const KernelOption& option : kernel_.options) {
@@ -431,18 +440,20 @@ std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel
     usual[3] = {1, 4 * few, small_tail};
     usual[4] = {2 * few, 1, small_tail};
   }
-  const std::vector<Choice> others = {{steps + 3, few + 2, large_tail, 2},
-                                      {2 * steps + 1, 2 * few, small_tail, 3},
-                                      {3 * steps, few + 1, large_tail, 1},
-                                      {2, 4 * few, small_tail, 1},
-                                      {3 * steps + 2, 4 * few, small_tail, 2},
-                                      {5 * steps, 3 * few, large_tail, 3},
-                                      {1, 1, small_tail, 1},
-                                      // Stages of what is loaded once a tile are used again, and
-                                      // no step's stages order that.
-                                      {1, few, small_tail, 3},
-                                      // One tile, of which all have parts where they share it.
-                                      {2 * steps, 1, small_tail, 1}};
+  std::vector<Choice> others = {{steps + 3, few + 2, large_tail, 2},
+                                {2 * steps + 1, 2 * few, small_tail, 3},
+                                {3 * steps, few + 1, large_tail, 1},
+                                {2, 4 * few, small_tail, 1},
+                                {3 * steps + 2, 4 * few, small_tail, 2},
+                                {5 * steps, 3 * few, large_tail, 3},
+                                {1, 1, small_tail, 1},
+                                // Stages of what is loaded once a tile are used again, and
+                                // no step's stages order that.
+                                {1, few, small_tail, 3},
+                                // One tile, of which all have parts where they share it.
+                                {3 * steps, 1, small_tail, 1}};
+  // Where no length is a contraction, rings go along the outputs' own.
+  if (steps > 2 && !sizer.has_contractions()) others.push_back({1, 4 * steps, small_tail});
   constexpr std::int64_t kManySteps = 28;
   const std::vector<Choice> shared =
       is_apart ? std::vector<Choice>{{1, kManySteps, small_tail}} : std::vector<Choice>();

@@ -27,7 +27,7 @@ ir::TensorShape shape_of(const TensorArgument& tensor) {
   return {tensor.name, tensor.dtype, tensor.shape, tensor.strides};
 }
 
-LaunchBytes bytes_of(const ir::Kernel& kernel, const std::vector<ir::TensorShape>& tensors) {
+LaunchBytes launch_bytes_of(const ir::Kernel& kernel, const std::vector<ir::TensorShape>& tensors) {
   LaunchBytes bytes;
   auto tensor = tensors.begin();
   for (const ir::Parameter& parameter : kernel.parameters) {
@@ -126,7 +126,7 @@ CompiledKernel::Bound CompiledKernel::bind_shapes(const Arguments& arguments,
   const ir::Binding binding = bind_dims(kernel_, arguments, options);
   Bound made;
   for (const TensorArgument& tensor : arguments.tensors) made.tensors.push_back(shape_of(tensor));
-  made.bytes = bytes_of(kernel_, made.tensors);
+  made.bytes = launch_bytes_of(kernel_, made.tensors);
   made.dims = options.dims;
   made.ranks = arguments.ranks;
   made.scalars = program_.scalars;
@@ -196,6 +196,7 @@ std::int64_t CompiledKernel::bind(Launch& launch, const Arguments& arguments,
   launch.scalars = bound->scalars;
   static const std::int64_t cache = last_level_cache();
   launch.far_stores = {bound->bytes, bound->blocks, threads, cache};
+  launch.exceeds_cache = bound->bytes.all > static_cast<double>(cache);
   set_parameters(program_, arguments, launch.scalars);
   return bound->blocks;
 }

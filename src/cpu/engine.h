@@ -24,6 +24,7 @@ struct Launch {
   Turns* turns = nullptr;          // null: blocks come one after the other
   Profile* profile = nullptr;      // null: nothing is timed
   FarStores far_stores;
+  bool exceeds_cache = false;  // the tensors are larger than the last-level cache
   std::int64_t while_limit = 0;
   SourceLocation where;  // of the kernel
 };
@@ -100,6 +101,7 @@ class Engine {
   bool lies_in_arena(const void* data) const;
   Region region(const Box& box) const;
   void check(const Box& box) const;
+  static void ask_for(const Region& region);
   // Where the rows of a tile lie in the tensor itself, if functions of rows may go there.
   bool are_rows(const Region& region, const Index& extents, const Walk& walk, TileId tile) const;
   void view(const Region* region, TileId tile);
@@ -122,6 +124,8 @@ class Engine {
   std::byte* arena_ = nullptr;
   std::byte* scratch_ = nullptr;  // of products
   std::int64_t block_ = 0;
+  bool is_last_round_ = false;  // of the innermost loop that counts
+  bool is_left_out_ = false;    // the product at hand: it takes no time, which says nothing of it
   // That of an elementwise function: to make one anew takes as long as a small tile.
   Call call_;
   // Of the strips at hand: their calls, and which operations make these.

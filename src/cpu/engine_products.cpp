@@ -1,11 +1,35 @@
 #include <algorithm>
+#include <cstring>
 #include <functional>
+#include <utility>
 
 #include "cpu/engine.h"
 #include "cpu/engine_walk.h"
+#include "cpu/layout.h"
 
 // Products, of which those of several iterations may become one.
 namespace tilewright::cpu {
+
+namespace {
+
+// Whether all of {rows, columns} elements, which lie in the arena, have no bit set.
+bool is_zero(const Matrix& matrix, std::int64_t rows, std::int64_t columns, std::int64_t bytes) {
+  const bool by_rows = matrix.column_stride == bytes;
+  std::int64_t lines = by_rows ? rows : columns;
+  const std::int64_t stride = by_rows ? matrix.row_stride : matrix.column_stride;
+  std::int64_t of_line = bytes * (by_rows ? columns : rows);
+  if (stride == of_line) of_line *= std::exchange(lines, 1);
+  const auto* line = static_cast<const std::byte*>(matrix.data);
+  for (std::int64_t i = 0; i < lines; ++i, line += stride) {
+    // Each byte is the one before, and the first is 0.
+    const bool is_zero =
+        of_line == 0 || (*line == std::byte{0} && std::memcmp(line, line + 1, of_line - 1) == 0);
+    if (!is_zero) return false;
+  }
+  return true;
+}
+
+}  // namespace
 
 // With the extents of the result, which are set; of no rows or columns there is nothing to do.
 Product Engine::product_of(const Multiply& operation) {
@@ -29,11 +53,17 @@ Product Engine::product_of(const Multiply& operation) {
   }
   c.extents[rows] = m;
   c.extents[1 - rows] = n;
+  const Matrix of_b = matrix(b, operation.b_transposed);
+  std::int64_t terms = std::min(left, right);
+  if (operation.skips_zeros && lies_in_arena(b.data) &&
+      is_zero(of_b, terms, n, bytes_of(operation.element))) {
+    terms = 0;
+  }
   return {m,
           n,
-          std::min(left, right),
+          terms,
           matrix(a, operation.a_transposed),
-          matrix(b, operation.b_transposed),
+          of_b,
           operation.element,
           {c.data, c.strides[rows]},
           operation.accumulates,
@@ -55,6 +85,9 @@ void Engine::bring_into_arena(TileId id) {
 
 void Engine::run(const Multiply& operation) {
   const Product product = product_of(operation);
+  const bool is_of_no_round = operation.is_for_next_round && is_last_round_;
+  is_left_out_ = !records_ && (is_of_no_round || product.k == 0);
+  if (is_of_no_round) return;
   if (records_) {
     product_of_strips_ = product;
   } else if (product.m > 0 && product.n > 0) {

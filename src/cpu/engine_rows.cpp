@@ -255,7 +255,9 @@ void Engine::run(const Strips& strips) {
     } else {
       seconds_in_strips_ = 0;
       const double all = timed([&] { multiply_in_strips(strips); });
-      (*launch_.profile)[&strips.body.front()].add(all - seconds_in_strips_);
+      if (product_of_strips_.k > 0) {
+        (*launch_.profile)[&strips.body.front()].add(all - seconds_in_strips_);
+      }
     }
   }
   perform_strips(strips, strips.all);

@@ -157,7 +157,8 @@ class Listing {
     const double part = std::exchange(part_, 1);  // it is executed once for all strips
     add("dot " + factor(a, product.a_transposed) + " x " + factor(b, product.b_transposed) +
             (product.rounding == Rounding::pairs ? ", in pairs" : "") +
-            (product.needed != kNone ? ", as far as the mask asks" : ""),
+            (product.needed != kNone ? ", as far as the mask asks" : "") +
+            (product.is_for_next_round ? ", but in the last round" : ""),
         product.where, bytes_of(a) + bytes_of(b) + bytes_of(c) * (product.accumulates ? 2 : 1),
         flops, apart ? Slow::rounded_apart : Slow::no)
         .product = &product;

@@ -293,8 +293,10 @@ void Lowering::for_loop(const ir::Operation& operation) {
            type(body.arguments[0]).dtype,
            {},
            operation.where};
+  const ir::Operation* const outer = std::exchange(loop_, &operation);
   lower_block(body, loop.body,
               [&] { assign(variables, tail(body.body.back().operands, carried.extra)); });
+  loop_ = outer;
   append(std::move(loop));
 }
 

@@ -354,6 +354,21 @@ TileId Lowering::needed_of(ValueId product) const {
   return kNone;
 }
 
+// Whether the loop around hands the value on to its next round, itself or what functions of single
+// elements make of it, and nobody needs what the last round hands on.
+bool Lowering::is_for_next_round(ValueId value) const {
+  if (loop_ == nullptr || &loop_->blocks[0] != visited_) return false;
+  const ir::Operation& yield = visited_->body.back();
+  for (const ir::Operation* const use : uses_[value]) {
+    if (use == &yield) continue;
+    if (!ir::info(use->op).elementwise() || !is_for_next_round(use->results[0])) return false;
+  }
+  for (std::size_t i = 0; i < yield.operands.size(); ++i) {
+    if (yield.operands[i] == value && !uses_[loop_->results[i]].empty()) return false;
+  }
+  return true;
+}
+
 // A result of one column is computed as the row that it lies as: (a b)^T = b^T a^T.
 void Lowering::product(const ir::Operation& operation) {
   const ValueId value = operation.results[0];
@@ -371,7 +386,8 @@ void Lowering::product(const ir::Operation& operation) {
   }
   append(Multiply{a.tile, b.tile, result, a.transposed, b.transposed, flipped,
                   addend != ir::kNoValue, element_of(element), rounding(element),
-                  flipped ? kNone : needed_of(value), numerics_.skip_hidden});
+                  flipped ? kNone : needed_of(value), numerics_.skip_hidden,
+                  is_for_next_round(value)});
 }
 
 }  // namespace tilewright::cpu

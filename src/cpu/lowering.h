@@ -91,6 +91,7 @@ class Lowering {
   void product(const ir::Operation& operation);
   Factor factor(ir::ValueId value) const;
   TileId needed_of(ir::ValueId product) const;
+  bool is_for_next_round(ir::ValueId value) const;
   Rounding rounding(DType element) const;
   // Whether products alone read the tile, or a transposition of it.
   bool is_factor_alone(ir::ValueId value) const;
@@ -122,7 +123,8 @@ class Lowering {
   Program program_;
   Block* block_ = nullptr;
   const ir::Block* visited_ = nullptr;
-  SourceLocation where_;  // of the operation at hand
+  const ir::Operation* loop_ = nullptr;  // the innermost one that counts
+  SourceLocation where_;                 // of the operation at hand
 };
 
 }  // namespace tilewright::cpu

@@ -215,7 +215,9 @@ struct Multiply {
   Element element;
   Rounding rounding;
   TileId needed = kNone;     // where this condition is false, nobody needs the result
-  bool skips_zeros = false;  // of a, where that is computed
+  bool skips_zeros = false;  // of a or b, where that is computed
+  // What it gives serves the next round of the loop around alone: the last one needs it not.
+  bool is_for_next_round = false;
   // The loop around does nothing else: iterations may become one product of all their terms.
   bool joins = false;
   SourceLocation where = {};

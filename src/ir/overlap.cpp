@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdlib>
 
 namespace tilewright::ir {
 namespace {
@@ -117,6 +116,65 @@ Span span_of(const TensorArgument& tensor) {
 
 }  // namespace
 
+namespace {
+
+// Whether steps ahead in one tensor and back in the other add up to how far they lie apart.
+class Meeting {
+ public:
+  Meeting(const Layout& ahead, const Layout& back) {
+    for (std::size_t i = 0; i < ahead.sizes.size(); ++i) {
+      at(ahead.strides[i]).most += ahead.sizes[i] - 1;
+    }
+    for (std::size_t i = 0; i < back.sizes.size(); ++i) {
+      at(back.strides[i]).least -= back.sizes[i] - 1;
+    }
+    std::sort(axes_.begin(), axes_.end(),
+              [](const Steps& a, const Steps& b) { return a.stride < b.stride; });
+    for (std::size_t i = 1; i < axes_.size(); ++i) {
+      axes_[i].low = axes_[i - 1].low + axes_[i - 1].least * axes_[i - 1].stride;
+      axes_[i].high = axes_[i - 1].high + axes_[i - 1].most * axes_[i - 1].stride;
+    }
+  }
+
+  bool is_found(std::int64_t apart) { return find(axes_.size(), apart); }
+
+ private:
+  struct Steps {
+    std::int64_t stride = 1, least = 0, most = 0;
+    std::int64_t low = 0, high = 0;  // what the axes of smaller strides add up to
+  };
+  // Axes of one stride are one axis here: it is the sum of their steps that counts.
+  Steps& at(std::int64_t stride) {
+    for (Steps& each : axes_) {
+      if (each.stride == stride) return each;
+    }
+    axes_.push_back({stride});
+    return axes_.back();
+  }
+
+  // Whether the `count` axes of the smallest strides can add up to `rest`.
+  bool find(std::size_t count, std::int64_t rest) {
+    if (count == 0) return rest == 0;
+    const Steps& axis = axes_[count - 1];
+    // Strides that do not divide each other leave many ways: what takes too long goes unseen.
+    constexpr int kMostTries = 20'000;
+    const std::int64_t first = std::max(axis.least, (rest - axis.high) / axis.stride - 1);
+    const std::int64_t last = std::min(axis.most, (rest - axis.low) / axis.stride + 1);
+    for (std::int64_t step = first; step <= last; ++step) {
+      const std::int64_t next = rest - step * axis.stride;
+      if (next < axis.low || next > axis.high) continue;
+      if (++tries_ > kMostTries) return false;
+      if (find(count - 1, next)) return true;
+    }
+    return false;
+  }
+
+  std::vector<Steps> axes_;
+  int tries_ = 0;
+};
+
+}  // namespace
+
 bool share_elements(const TensorArgument& a, const TensorArgument& b) {
   if (a.data == nullptr || b.data == nullptr) return false;
   // Most tensors lie apart, and each launch asks.
@@ -125,15 +183,9 @@ bool share_elements(const TensorArgument& a, const TensorArgument& b) {
   const Layout x(a), y(b);
   if (x.empty || y.empty || x.end <= y.first || y.end <= x.first) return false;
   if (x.first == y.first || (x.dense && y.dense)) return true;
-  const std::int64_t apart = std::abs(x.first - y.first);
-  if (x.sizes != y.sizes || x.strides != y.strides || x.bytes != y.bytes || apart % x.bytes != 0) {
-    return false;
-  }
-  // Both are parts of a tensor with an axis more, from one to the other.
-  std::vector<std::int64_t> sizes = x.sizes, strides = x.strides;
-  sizes.push_back(2);
-  strides.push_back(apart / x.bytes);
-  return overlap(sizes, strides).has_value();
+  const std::int64_t apart = y.first - x.first;
+  if (x.bytes != y.bytes || apart % x.bytes != 0) return false;
+  return Meeting(x, y).is_found(apart / x.bytes);
 }
 
 }  // namespace tilewright::ir

@@ -16,8 +16,9 @@ using ElementIndex = std::vector<std::int64_t>;
 std::optional<std::pair<ElementIndex, ElementIndex>> overlap(
     const std::vector<std::int64_t>& sizes, const std::vector<std::int64_t>& strides);
 
-// Whether the two tensors surely have an element in one place. Of strides that differ it is not
-// always known: two parts of one larger tensor lie among each other and share nothing.
+// Whether the two tensors surely have an element in one place: two parts of one larger tensor may
+// lie among each other and share nothing. Elements of different sizes that lie among each other go
+// unseen, and so do strides of which very many combinations would have to be tried.
 bool share_elements(const TensorArgument& a, const TensorArgument& b);
 
 }  // namespace tilewright::ir

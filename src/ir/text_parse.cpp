@@ -18,18 +18,12 @@
 namespace tilewright::ir {
 namespace {
 
-// Of all operations the one whose name is nearest.
-std::string_view nearest_operation(std::string_view name) {
-  constexpr std::size_t kMostLetters = 64;  // a file's name may have any number
-  std::string_view nearest;
-  std::size_t least = SIZE_MAX;
+std::vector<std::string> operation_names() {
+  std::vector<std::string> names;
   for (std::size_t i = 0; i < kOperationCount; ++i) {
-    const std::string_view other = info(static_cast<Op>(i)).name;
-    const std::size_t own = difference(name.substr(0, kMostLetters), other);
-    if (own < least) nearest = other;
-    least = std::min(least, own);
+    names.emplace_back(info(static_cast<Op>(i)).name);
   }
-  return nearest;
+  return names;
 }
 
 // Deeper than any kernel, shallow enough that hostile text cannot exhaust the stack.
@@ -287,7 +281,8 @@ class KernelParser {
     const auto result = find_op(name);
     if (!result) {
       in_.fail(begin, fmt::format("unknown operation \"{}\"", name),
-               fmt::format("the operation whose name is nearest is {}", nearest_operation(name)));
+               fmt::format("the operation whose name is nearest is {}",
+                           nearest_name(name, operation_names())));
     }
     return *result;
   }

@@ -259,6 +259,16 @@ class LengthFacts {
 
 }  // namespace
 
+const LibraryKernel& find_kernel_among(const std::vector<LibraryKernel>& kernels,
+                                       std::string_view name) {
+  for (const LibraryKernel& kernel : kernels) {
+    if (kernel.name == name) return kernel;
+  }
+  const std::vector<std::string> known = names_of(kernels);
+  fail(fmt::format("there is no kernel '{}'{}", name, nearest_text(name, known)),
+       fmt::format("name one of: {}", list_text(known)));
+}
+
 OptionValues resolve_options(const LibraryKernel& kernel, const std::vector<std::string>& settings,
                              const std::map<std::string, std::int64_t>& sizes) {
   OptionValues options;

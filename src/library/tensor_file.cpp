@@ -1,21 +1,15 @@
 #include "library/tensor_file.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
 
 #include "support/diagnostic.h"
+#include "support/file.h"
 #include "support/npy.h"
 #include "support/number_formats.h"
 #include "support/safetensors.h"
 
 namespace tilewright::library {
 namespace {
-
-namespace fs = std::filesystem;
 
 // As npy.h names element types.
 std::string_view descr_of(DType dtype) {
@@ -87,26 +81,11 @@ void check_writable(const std::string& path, const std::string& name) {
         .fix(fmt::format("name a .npy file, such as {}.npy", name))
         .raise();
   }
-  const auto fail = [&](const std::string& why) {
-    Diagnostic({}, fmt::format("{}: output {} cannot be written there: {}", path, name, why))
-        .fix("name a file in a folder that exists and that you may write to")
-        .raise();
-  };
-  std::error_code ignored;
-  if (fs::is_directory(path, ignored)) fail("it is a folder");
-  if (fs::exists(path, ignored)) {
-    if (::access(path.c_str(), W_OK) != 0) fail(std::strerror(errno));
-    if (!fs::is_regular_file(path, ignored)) return;
-  }
-  fs::path folder = fs::path(path).parent_path();
-  if (folder.empty()) folder = ".";
-  if (!fs::is_directory(folder, ignored)) {
-    fail(fmt::format("there is no folder {}", folder.string()));
-  }
-  // The file appears by a rename inside its folder.
-  if (::access(folder.c_str(), W_OK | X_OK) != 0) {
-    fail(fmt::format("{}: {}", folder.string(), std::strerror(errno)));
-  }
+  const std::string why = why_not_writable(path);
+  if (why.empty()) return;
+  Diagnostic({}, fmt::format("{}: output {} cannot be written there: {}", path, name, why))
+      .fix("name a file in a folder that exists and that you may write to")
+      .raise();
 }
 
 void write_tensor(const std::string& path, const HostTensor& tensor) {

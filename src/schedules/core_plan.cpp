@@ -247,8 +247,11 @@ void CorePlan::add_reshape(const Operation& o) {
                 wanted = part_of(tiles_.extent(o.results[0]));
   const auto is_vector = [](Extent2 extent) { return std::min(extent.rows, extent.columns) == 1; };
   if (!is_vector(own) && !is_vector(wanted)) {
-    refuse(o, "a computed tile of " + ir::to_string(own) + " as " + ir::to_string(wanted),
-           "one of the two is a row or a column: make it that first");
+    refuse(o,
+           "a reshape of a tile of " + ir::to_string(tiles_.extent(from.base)) +
+               ", which is computed, to " + ir::to_string(tiles_.extent(o.results[0])) +
+               ": neither is a row or a column",
+           "reshape to a row or a column alone; or load the elements in the other shape");
   }
   const std::string& space = vector_.writes.front();
   const auto back = find_way(core_, "", "", vector_.reads, vector_.unit, false);

@@ -35,11 +35,16 @@ bool has_loop(const ir::Block& block) {
   return found;
 }
 
-// Barriers that copies to shared memory complete, and those that products in tensor memory do.
+// Barriers that copies to shared memory complete, those that products in tensor memory do, and
+// those that threads of other CTAs do.
 struct Completed {
-  std::set<ValueId> by_copies, by_products;
+  std::set<ValueId> by_copies, by_products, by_others;
   explicit Completed(const ir::Kernel& kernel) {
     ir::for_each(kernel.body, [&](const Operation& operation) {
+      constexpr std::size_t kWithCta = 3;  // operands of an arrival at another CTA's
+      if (operation.op == Op::mbarrier_arrive && operation.operands.size() == kWithCta) {
+        by_others.insert(operation.operands[0]);
+      }
       const Family family = ir::info(operation.op).family;
       if (family != Family::bulk_copy && family != Family::tensor_commit) return;
       for (const ValueId operand : operation.operands) {
@@ -339,6 +344,10 @@ class Follower {
       clock_.wait_for_stage(kernel_.type(barriers).elements());
     }
     if (completed_.by_products.count(barriers) != 0) clock_.wait_for_others();
+    // A ring's stages are waited for ahead of what needs them.
+    if (completed_.by_others.count(barriers) != 0 && kernel_.type(barriers).elements() == 1) {
+      clock_.wait(reached_.cluster_wait);
+    }
   }
 
   void fence(const Operation& operation) {

@@ -6,7 +6,9 @@
 namespace tilewright {
 
 // Where the first control character stands, or npos: of ASCII, with line breaks and tabs, and those
-// of Unicode that terminals obey too (U+0080 to U+009F, as UTF-8 writes them).
+// of Unicode that terminals obey too (U+0080 to U+009F) or that turn the order of a line round
+// (U+202A to U+202E, U+2066 to U+2069), as UTF-8 writes them. A byte that is no UTF-8 counts as
+// one.
 std::size_t find_control(std::string_view text);
 
 // The text with each control character as \x and two digits, so that no terminal obeys it. Line

@@ -25,6 +25,14 @@ namespace fs = std::filesystem;
   Diagnostic({}, fmt::format("{}: {}: {}", path, what, std::strerror(error))).raise();
 }
 
+[[noreturn]] void fail_to_write(const std::string& path, const char* what, int error) {
+  const bool is_full = error == ENOSPC || error == EDQUOT || error == EFBIG;
+  Diagnostic({}, fmt::format("{}: {}: {}", path, what, std::strerror(error)))
+      .fix(is_full ? "make room there, or name a file elsewhere"
+                   : "name a file in a folder that exists and that you may write to")
+      .raise();
+}
+
 [[noreturn]] void refuse(const std::string& path, const char* why) {
   Diagnostic({}, fmt::format("{}: cannot read: {}", path, why))
       .fix("name a file that exists and that you may read")
@@ -58,12 +66,12 @@ void write_device(const std::string& path, const std::vector<std::span<const std
         .fix("begin to read it first, or name a file")
         .raise();
   }
-  if (descriptor < 0) fail(path, "cannot write", errno);
+  if (descriptor < 0) fail_to_write(path, "cannot write", errno);
   // The writes themselves wait for a slow reader.
   ::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) & ~O_NONBLOCK);
   const int error = write_parts(descriptor, parts);
   ::close(descriptor);
-  if (error != 0) fail(path, "cannot write", error);
+  if (error != 0) fail_to_write(path, "cannot write", error);
 }
 
 // Names of temporary files where a signal's handler may read them.
@@ -177,12 +185,31 @@ void InputFile::read(int64_t offset, std::span<std::byte> bytes) const {
   }
 }
 
+std::string why_not_writable(const std::string& path) {
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) return "it is a folder";
+  if (fs::exists(path, ignored)) {
+    if (::access(path.c_str(), W_OK) != 0) return std::strerror(errno);
+    if (!fs::is_regular_file(path, ignored)) return {};
+  }
+  fs::path folder = fs::path(path).parent_path();
+  if (folder.empty()) folder = ".";
+  if (!fs::is_directory(folder, ignored)) {
+    return fmt::format("there is no folder {}", folder.string());
+  }
+  // The file appears by a rename inside its folder.
+  if (::access(folder.c_str(), W_OK | X_OK) != 0) {
+    return fmt::format("{}: {}", folder.string(), std::strerror(errno));
+  }
+  return {};
+}
+
 void write_file(const std::string& path, const std::vector<std::span<const std::byte>>& parts) {
   struct stat old {};
   const bool exists = ::stat(path.c_str(), &old) == 0;
-  if (exists && S_ISDIR(old.st_mode)) fail(path, "cannot write", EISDIR);
+  if (exists && S_ISDIR(old.st_mode)) fail_to_write(path, "cannot write", EISDIR);
   if (exists && !S_ISREG(old.st_mode)) return write_device(path, parts);
-  if (exists && ::access(path.c_str(), W_OK) != 0) fail(path, "cannot write", errno);
+  if (exists && ::access(path.c_str(), W_OK) != 0) fail_to_write(path, "cannot write", errno);
 
   // Behind a link it is the file that changes, not the link.
   std::error_code unresolved;
@@ -190,13 +217,13 @@ void write_file(const std::string& path, const std::vector<std::span<const std::
   if (unresolved) target = path;
   // The same folder, since a rename cannot cross file systems.
   TemporaryFile file(target.parent_path().string(), exists ? 0600 : 0666);
-  if (file.error() != 0) fail(path, "cannot write into its folder", file.error());
+  if (file.error() != 0) fail_to_write(path, "cannot write into its folder", file.error());
   file.write(parts);
   if (exists && ::fchmod(file.descriptor(), old.st_mode & 0777) != 0) {
     fail(path, "cannot set its permissions", errno);
   }
   file.rename(target.string());
-  if (file.error() != 0) fail(path, "cannot write", file.error());
+  if (file.error() != 0) fail_to_write(path, "cannot write", file.error());
 }
 
 std::string read_text(const std::string& path) {

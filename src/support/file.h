@@ -64,6 +64,9 @@ void remove_temporaries();
 // the process as before, without a temporary file that stays behind.
 void remove_temporaries_on_signals();
 
+// What would keep write_file from this path, as far as it shows beforehand; empty where nothing
+// would. For work that takes long before it writes.
+std::string why_not_writable(const std::string& path);
 // The parts, one after the other, appear as `path` all at once; when anything fails, which is a
 // usage error, an old file stays as it was. The file has the old one's permissions, without the
 // bits that make a program run as its owner.

@@ -7,6 +7,11 @@
 #include <utility>
 
 namespace tilewright {
+namespace {
+
+constexpr std::size_t kMostLetters = 64;  // more are no slip, and take long
+
+}  // namespace
 
 std::size_t difference(std::string_view name, std::string_view other) {
   std::vector<std::size_t> row(other.size() + 1);
@@ -22,14 +27,18 @@ std::size_t difference(std::string_view name, std::string_view other) {
   return row.back();
 }
 
+const std::string& nearest_name(std::string_view name, const std::vector<std::string>& known) {
+  const std::string_view begin = name.substr(0, kMostLetters);
+  return *std::min_element(known.begin(), known.end(), [&](const auto& a, const auto& b) {
+    return difference(begin, a) < difference(begin, b);
+  });
+}
+
 std::string nearest_text(std::string_view name, const std::vector<std::string>& known) {
-  constexpr std::size_t kMostLetters = 64;  // longer ones are no slip, and take long
   if (known.empty() || name.size() > kMostLetters) return "";
-  const auto nearest = std::min_element(
-      known.begin(), known.end(),
-      [&](const auto& a, const auto& b) { return difference(name, a) < difference(name, b); });
-  if (difference(name, *nearest) > 1 + name.size() / 4) return "";
-  return fmt::format("; the nearest name is {}", *nearest);
+  const std::string& nearest = nearest_name(name, known);
+  if (difference(name, nearest) > 1 + name.size() / 4) return "";
+  return fmt::format("; the nearest name is {}", nearest);
 }
 
 }  // namespace tilewright

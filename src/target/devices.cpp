@@ -7,7 +7,7 @@ namespace {
 
 // Measured on an H200. Fitted: with these the model comes closest to measurements of gemm's
 // variants (docs/log/2026-11-27-cost-of-pauses.md, 2026-11-28-estimates-of-choices.md,
-// 2026-11-28-estimates-of-ends-and-lines.md).
+// 2026-11-28-estimates-of-ends-and-lines.md, 2026-11-28-estimates-and-the-clock.md).
 constexpr Device::Reached kReachedByH200 = {
     .clock = 1.75e9,
     .product_clock = 1.53e9,  // of random numbers: 1.47 to 1.56
@@ -20,7 +20,8 @@ constexpr Device::Reached kReachedByH200 = {
     .power = 0.14,
     .slowing = 0.2,
     .slows_in = 1.6e-3,
-    .remote_bytes = 8.5,
+    .remote_bytes = 14,
+    .cluster_wait = 1200,
     .scalar_latency = 7,
     .store_read_latency = 630,
     .stage_latency = 750,

@@ -138,7 +138,7 @@ static void default_target(void) {
 static void refuses(void) {
   tilewright_kernel* kernel = (tilewright_kernel*)1;
   expect_error(tilewright_kernel_create("gem", "", "interpreter", 0, &kernel),
-               TILEWRIGHT_ERROR_USAGE, "there is no kernel 'gem'");
+               TILEWRIGHT_ERROR_USAGE, "there is no kernel 'gem'; the nearest name is gemm\n");
   expect(kernel == NULL, "the kernel is NULL after a failure");
   expect_error(tilewright_kernel_create("gemm", "dtype=f32,tile=3", "interpreter", 0, &kernel),
                TILEWRIGHT_ERROR_USAGE, "gemm has no option 'tile'");

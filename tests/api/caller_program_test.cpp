@@ -351,6 +351,25 @@ TEST_F(CallerProgramOnFake, RunsOnGpusOfSeveralStreams) {
   ProgramExecutable executable = compile(test::TwoKernels("second", true).program, "cuda");
   for (int run = 0; run < 2; ++run) executable.run_on_gpus({ref(x), ref(y), ref(z)});
   EXPECT_EQ(state_->launches, 4);
+  EXPECT_NE(state_->arguments, nullptr);
+}
+
+// A run's number, which signals carry, is one more than that of the run before.
+TEST_F(CallerProgramOnFake, RunsOnGpusAreCounted) {
+  Program program("counted");
+  const Buffer x = program.in("x", f32, {kRows, kColumns});
+  const Buffer y = program.out("y", f32, {kRows, kColumns});
+  const Buffer made = program.signals("made", 1);
+  const Stream first = program.rank(0).stream("first"), second = program.rank(0).stream("second");
+  first.copy(y, x);
+  first.write(made[0], program.run());
+  second.wait(made[0], program.run());
+  HostTensor given = HostTensor::zeros(f32, {kRows, kColumns}), made_of = given;
+  ProgramExecutable executable = compile(program, "cuda");
+  for (const unsigned run : {1u, 2u, 3u}) {
+    executable.run_on_gpus({ref(given), ref(made_of)});
+    EXPECT_EQ(state_->last_word, run);
+  }
 }
 
 // The driver would let both ranks' copies take turns there.

@@ -125,6 +125,7 @@ TEST(FuzzTest, SeededFaultsAreNoticed) {
     if (found.fault->name == std::string("no_proxy_fence")) continue;
     EXPECT_TRUE(found.killed) << found.fault->name << ", planted in " << found.planted << " of "
                               << found.kernels << " kernels";
+    EXPECT_NE(found.how.find(": "), std::string::npos) << "what noticed it, and what that says";
   }
 }
 

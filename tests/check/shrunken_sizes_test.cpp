@@ -127,6 +127,16 @@ TEST(ShrunkenSizes, HaveASizeWithinABlock) {
   EXPECT_EQ(sizes[6], (std::vector<std::string>{"queries=168", "keys=112"}));
 }
 
+// Long lengths that are equal, and a contraction that is one longer.
+TEST(ShrunkenSizes, HaveLengthsThatAreEqualAndOneOff) {
+  const LibraryKernel& entry = find_kernel("attention_forward");
+  const std::vector<std::string> settings = {"schedule=sm90", "batch=2", "heads=4"};
+  EXPECT_THAT(shrunken_sizes(entry, settings, resolve_options(entry, settings),
+                             machine_of(entry, settings), Sizes::further),
+              testing::IsSupersetOf(std::vector<std::vector<std::string>>{
+                  {"queries=1152", "keys=1152"}, {"queries=1152", "keys=1153"}}));
+}
+
 // Of a cluster's CTAs four share the rows of A, or take their turns at k, and each axis is as long
 // as those that lie along it need.
 TEST(ShrunkenSizes, ShrinkEachAxisByTheCtasAlongIt) {

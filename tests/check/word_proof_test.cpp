@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <map>
 #include <string>
 
@@ -96,6 +97,48 @@ TEST(WordProof, AWaitThatHangsOnWhoIsFirstIsNoEquivalent) {
   }
   EXPECT_GT(verdicts[Verdict::caught], 0);
   EXPECT_GT(verdicts[Verdict::undecided], 0);
+}
+
+// What is said of words that streams write and wait for; nothing is where what a wait finds hangs
+// on no order.
+std::string told_of_streams(
+    const std::function<void(const Stream&, const Stream&, const Buffer&)>& use) {
+  Program program("streams");
+  const Buffer word = program.signals("word", 2);
+  use(program.rank(0).stream("first"), program.rank(0).stream("second"), word);
+  const ir::Program recorded = program.finish();
+  simulator::MachineOptions how;
+  how.timing = true;
+  const simulator::MachineReport report = library::simulate_program(
+      recorded, {}, program_case(recorded, how, 0).before, nullptr, how, 1);
+  EXPECT_TRUE(report.ok());
+  return report.words;
+}
+
+TEST(WordProof, WhatAStreamFindsInAWord) {
+  EXPECT_EQ(told_of_streams([](const Stream& first, const Stream& second, const Buffer& word) {
+              first.write(word[0], 1);
+              first.write(word[0], 2);
+              second.wait(word[0], 2);
+            }),
+            "");
+  const auto hangs_on_the_order = HasSubstr("what a wait finds in a word");
+  // A value that goes down may be gone before somebody waits for it, wherever he comes this time.
+  EXPECT_THAT(told_of_streams([](const Stream& first, const Stream& second, const Buffer& word) {
+                first.write(word[0], 2);
+                first.write(word[0], 1);
+                first.write(word[1], 1);
+                second.wait(word[1], 1);
+                second.wait(word[0], 1);
+              }),
+              hangs_on_the_order);
+  // Two streams write.
+  EXPECT_THAT(told_of_streams([](const Stream& first, const Stream& second, const Buffer& word) {
+                first.write(word[0], 2);
+                second.write(word[0], 2);
+                second.wait(word[0], 2);
+              }),
+              hangs_on_the_order);
 }
 
 // Two ranks' kernels signal each other: no launch knows of all that comes to the words.

@@ -39,6 +39,14 @@ TEST(ClaimsTest, FalseClaimsAreErrorsAtTheirLine) {
            kernel.require({wgmma_rs});
            compile_simulated(kernel);
          });
+  misuse(
+      "tma_load",
+      {"instructions(\"tma_load\") == 0, and it is ", "fix: see where each operation comes from"},
+      [] {
+        Kernel kernel = kernels::gemm_sm90({});
+        kernel.require({instructions("tma_load") == 0});
+        compile_simulated(kernel);
+      });
   misuse("shared_bytes <= 1000", {"shared_bytes <= 1000, and it is ", "fix: fewer"}, [] {
     Kernel kernel = kernels::gemm_sm90({});
     kernel.require({

@@ -154,6 +154,8 @@ TEST(Watch, MoreWaitsThanThereAreRecords) {
   report.taken = codegen::WatchReport::kWaits + 2;
   for (codegen::WatchReport::Wait& each : report.waits) each = wait(0, 0, 0, 0, 1, 0, 0);
   EXPECT_THAT(standstill(report, machine, -1, {}), HasSubstr("and 2 waits more"));
+  report.taken = codegen::WatchReport::kWaits;
+  EXPECT_THAT(standstill(report, machine, -1, {}), Not(HasSubstr("more")));
 }
 
 TEST(Watch, ItsTimeIsInSeconds) {

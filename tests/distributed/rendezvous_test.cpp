@@ -464,6 +464,27 @@ TEST(Rendezvous, OtherUsersAreTurnedAway) {
   EXPECT_EQ(ranks.said(0), "0: 0 1");
 }
 
+// Nor is a token told to somebody else who listens where rank 0 should be.
+TEST(Rendezvous, OtherUsersWhoListenAreNotRankZero) {
+  constexpr uid_t kNobody = 65534;
+  if (geteuid() != 0) GTEST_SKIP() << "only root can be another user";
+  const ScopedVariable job("TORCHELASTIC_RUN_ID", fmt::format("{}-taken", getpid())),
+      size("WORLD_SIZE", "2"), rank("RANK", "1");
+  Endpoint lobby = Rendezvous::environment().way().fixed()->endpoint;
+  Processes stranger(1, [&](int, const Voice& voice) {
+    if (setuid(kNobody) != 0) return;
+    const FileDescriptor listener = distributed::listen_at(lobby);
+    voice.say("listens");
+    pause();
+  });
+  stranger.wait_for(0, "listens");
+  GroupOptions options = rank_of(1, 2);
+  options.patience = std::chrono::milliseconds(200);
+  runtime::expect_error(ErrorKind::unavailable,
+                        {"rank 0 did not come", "who listens there belongs to another user"},
+                        [&] { Group(Rendezvous::environment(), options); });
+}
+
 TEST(Rendezvous, ListensAtNoOtherAddress) {
   Endpoint endpoint{false, "127.0.0.1", 0};
   const FileDescriptor listener = distributed::listen_at(endpoint);

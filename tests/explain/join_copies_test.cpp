@@ -70,7 +70,7 @@ Kernel pages_by_table(Numbers numbers) {
 }
 
 // How stages are filled from a second tensor, or to a second tile.
-enum class Beside { the_same_pages, other_pages, halves_of_two_tiles };
+enum class Beside { the_same_pages, other_pages, fewer_pages, halves_of_two_tiles };
 
 Kernel pages_of_two_tiles(Beside beside) {
   Kernel kernel("pages_of_two_tiles");
@@ -97,8 +97,10 @@ Kernel pages_of_two_tiles(Beside beside) {
                              const int part = beside == Beside::halves_of_two_tiles ? i / 2 : 0;
                              tma_load(X(now[i], all, all), slot[part].rows(i * kSlots, kSlots));
                            }
-                           for (int i = 0; beside != Beside::halves_of_two_tiles && i < kPages;
-                                ++i) {
+                           const int of_z = beside == Beside::halves_of_two_tiles ? 0
+                                            : beside == Beside::fewer_pages       ? kPages - 1
+                                                                                  : kPages;
+                           for (int i = 0; i < of_z; ++i) {
                              const int page = beside == Beside::other_pages ? kPages - 1 - i : i;
                              tma_load(Z(now[page], all, all), slot[1].rows(i * kSlots, kSlots));
                            }
@@ -144,6 +146,7 @@ TEST(JoinCopiesTest, NamesTheWaysOfAStage) {
 TEST(JoinCopiesTest, PagesOfOtherNumbersAndTilesStayApart) {
   EXPECT_THAT(ways_of(pages_of_two_tiles(Beside::the_same_pages)), Not(IsEmpty()));
   EXPECT_THAT(ways_of(pages_of_two_tiles(Beside::other_pages)), IsEmpty());
+  EXPECT_THAT(ways_of(pages_of_two_tiles(Beside::fewer_pages)), IsEmpty());
   EXPECT_THAT(ways_of(pages_of_two_tiles(Beside::halves_of_two_tiles)), IsEmpty());
 }
 

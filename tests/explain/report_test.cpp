@@ -294,5 +294,36 @@ TEST(PageTest, OfTheCpuSaysWhichProductsAMaskBounds) {
   EXPECT_EQ(count("as far as the mask asks"), 1);
 }
 
+// What a loop hands on to its next round alone, the last one leaves out; a sum that is stored
+// behind it is none of this.
+TEST(PageTest, OfTheCpuSaysWhichProductsTheLastRoundLeavesOut) {
+  const auto record = [] {
+    Kernel kernel("rounds");
+    const Dim n = kernel.dim("n");
+    const Tensor A = kernel.in("A", bf16, {n, 32}), C = kernel.out("C", f32, {n, 32});
+    const Tensor D = kernel.out("D", f32, {32, 32});
+    kernel.grid(1);
+    Var before{zeros({32, 32})}, sum{zeros({32, 32})};
+    for (Block rows : blocks(n, 32)) {
+      const Tile a = load(A(rows, all));
+      const Tile now = before;
+      store(C(rows, all), dot(a, now.cast(bf16)));
+      before = now + dot(a.T(), a);
+      sum = sum + dot(a, a.T());
+    }
+    store(D(all, all), sum);
+    return kernel;
+  };
+  const Explanation explanation = explain(record, compiler::parse_target("cpu"));
+  const Json list = Json::parse(page_data(explanation))["summary"]["cpu"]["operations"];
+  std::vector<std::string> left_out;
+  for (const Json& each : list) {
+    const auto text = each["text"].get<std::string>();
+    if (text.find("but in the last round") != std::string::npos) left_out.push_back(text);
+  }
+  ASSERT_EQ(left_out.size(), 1);
+  EXPECT_THAT(left_out[0], HasSubstr("^T x"));
+}
+
 }  // namespace
 }  // namespace tilewright::explanations

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "check/breakage.h"
 #include "compiler/compile_to_machine.h"
@@ -131,7 +132,18 @@ TEST(BreakageTest, MovesAReleaseBeforeTheWaitForItsReaders) {
     ir::for_each(machine.body, [&](const ir::Operation& each) { found += each.op == op; });
     return found;
   };
+  // How many waits stand before the arrivals of each line.
+  const auto waits_before = [&] {
+    std::map<int, std::vector<int>> of_line;
+    int before = 0;
+    ir::for_each(machine.body, [&](const ir::Operation& each) {
+      before += each.op == ir::Op::wgmma_wait;
+      if (each.op == ir::Op::mbarrier_arrive) of_line[each.where.line].push_back(before);
+    });
+    return of_line;
+  };
   const int arrivals = count(ir::Op::mbarrier_arrive), waits = count(ir::Op::wgmma_wait);
+  const std::map<int, std::vector<int>> old_lines = waits_before();
   const std::string before = ir::to_text(machine);
   const checks::Breakage breakage = checks::break_kernel(machine, "release");
   EXPECT_THAT(breakage.what, ContainsRegex("mbarrier_arrive (q|k|v|kv)_empty"));
@@ -140,6 +152,10 @@ TEST(BreakageTest, MovesAReleaseBeforeTheWaitForItsReaders) {
   EXPECT_EQ(count(ir::Op::wgmma_wait), waits);
   EXPECT_NE(ir::to_text(machine), before);
   ir::verify(machine);
+  // One line of the source.
+  int changed = 0;
+  for (const auto& [line, old] : old_lines) changed += waits_before().at(line) != old;
+  EXPECT_EQ(changed, 1);
 }
 
 TEST(BreakageTest, TakesTheWarpSyncsFromBeforeArrivals) {

@@ -317,6 +317,7 @@ int cuStreamBatchMemOp_v2(CUstream_st* stream, unsigned count, cuda::words::Oper
       fake_cuda::wait_for_word(stream, word, static_cast<int32_t>(value),
                                each.flags == cuda::words::kEqual);
     } else {
+      fake_cuda_state.last_word = value;
       fake_cuda::submit(stream, [=] { __atomic_store_n(word, value, __ATOMIC_RELEASE); });
     }
   }

@@ -47,6 +47,7 @@ struct FakeCudaState {
   int copies;
   int copies_on_default;  // stream
   int word_calls;         // that write words or wait for them
+  unsigned last_word;     // that was written
   unsigned grid[3], block[3], cluster[3];
   int cooperative;
   unsigned shared_bytes;

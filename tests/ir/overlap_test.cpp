@@ -71,7 +71,7 @@ bool share(const TensorArgument& a, const TensorArgument& b) {
 TEST(Overlap, OfTwoTensors) {
   Random random(6);
   alignas(float) std::byte memory[1024] = {};
-  int shared = 0, missed = 0;
+  int shared = 0;
   for (int i = 0; i < 2000; ++i) {
     const auto draw = [&] {
       const std::int64_t columns = 1 + random.below(4);
@@ -83,14 +83,15 @@ TEST(Overlap, OfTwoTensors) {
     };
     TensorArgument a = draw(), b = draw();
     if (random.below(2) == 0) b.shape = a.shape, b.strides = a.strides;
-    const bool expected = share(a, b), alike = a.shape == b.shape && a.strides == b.strides;
+    const bool expected = share(a, b);
     shared += expected;
-    if (share_elements(a, b) == expected) continue;
-    EXPECT_TRUE(expected && !alike) << "only tensors of other strides may go unseen";
-    ++missed;
+    EXPECT_EQ(share_elements(a, b), expected)
+        << testing::PrintToString(a.shape) << testing::PrintToString(a.strides) << " "
+        << testing::PrintToString(b.shape) << testing::PrintToString(b.strides) << " "
+        << (b.data - a.data) / 4;
   }
   EXPECT_GT(shared, 500);
-  EXPECT_LT(missed, shared / 2);
+  EXPECT_LT(shared, 1900);
   const TensorArgument none{"t", DType::f32, {0, 4}, {4, 1}, memory};
   EXPECT_FALSE(share_elements(none, none));
   const TensorArgument nowhere{"t", DType::f32, {2, 4}, {4, 1}, nullptr};

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "common/error_text.h"
 #include "ir/text.h"
@@ -52,11 +54,13 @@ body () {
 }
 )";
 
-std::string problem_with(const std::string& from, const std::string& to) {
+std::string problem_with(const std::vector<std::pair<std::string, std::string>>& changes) {
   std::string text = kTensorKernel;
-  const std::size_t at = text.find(from);
-  EXPECT_NE(at, std::string::npos) << from;
-  text.replace(at, from.size(), to);
+  for (const auto& [from, to] : changes) {
+    const std::size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    text.replace(at, from.size(), to);
+  }
   try {
     verify(parse_text(text, "kernel.tw"));
   } catch (const Error& error) {
@@ -65,12 +69,25 @@ std::string problem_with(const std::string& from, const std::string& to) {
   return "no error";
 }
 
+std::string problem_with(const std::string& from, const std::string& to) {
+  return problem_with({{from, to}});
+}
+
 TEST(TensorMemoryIr, TextParsesBackToAnEqualKernel) {
   const Kernel kernel = parse_text(kTensorKernel, "kernel.tw");
   verify(kernel);
   const std::string text = to_text(kernel, {.locations = false});
   EXPECT_THAT(text, HasSubstr("tensor_memory<64> = tensor_memory {name = \"sums\"}"));
   EXPECT_EQ(to_text(parse_text(text, "again.tw"), {.locations = false}), text);
+}
+
+// 16 elements of bf16 a row.
+TEST(TensorMemoryIr, AFirstOperandNeedsItsColumns) {
+  const std::string memory = "  %6: i32 = constant";
+  const std::string narrow = R"(  %12: tensor_memory<4> = tensor_memory {name = "a"}
+)";
+  EXPECT_THAT(problem_with({{memory, narrow + memory}, {"%5, %9, %5, %9", "%5, %9, %12, %9"}}),
+              HasSubstr("takes 8 columns of %5 (tensor_memory a), which has 4"));
 }
 
 TEST(TensorMemoryIr, WhatNoInstructionHasIsRefused) {
@@ -96,6 +113,8 @@ TEST(TensorMemoryIr, WhatNoInstructionHasIsRefused) {
               HasSubstr("registers 48 to 79 of"));
   EXPECT_THAT(problem_with("m = 128, row_bytes = 32", "m = 32, row_bytes = 32"),
               HasSubstr("32 rows of 32 bytes, expected 128 of 16 or 32, or 32 of 16"));
+  EXPECT_THAT(problem_with("tcgen05_commit %4, %6", "tcgen05_commit %4, %6 {multicast = 3}"),
+              HasSubstr("multicast in a kernel without cta_pairs"));
   EXPECT_THAT(problem_with("tcgen05_commit %4", "tcgen05_commit %5"),
               HasSubstr("which is tensor_memory<64>, expected mbarriers"));
 }

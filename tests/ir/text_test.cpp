@@ -388,6 +388,12 @@ TEST(ParseError, DeepNestingIsRefused) {
     EXPECT_THAT(error.message(), testing::HasSubstr("too deep an expression at column 501"));
     EXPECT_LT(error.message().size(), 300u) << "what stands around the place is shown";
   }
+  // Side by side they are not.
+  std::string sum = "1";
+  for (int i = 1; i < 600; ++i) sum += " + (1)";
+  const Kernel wide =
+      parse_text("kernel \"wide\" machine\ngrid (" + sum + ")\nthreads 32\nbody () {\n}\n", "");
+  EXPECT_EQ(wide.grid.at(0).to_string(), "600");
 }
 
 TEST(ParseError, OperationsWithoutLocationGetTheirLineOfTheText) {

@@ -278,6 +278,69 @@ TEST(TilesOnCpu, ZerosOfATensorHideNothing) {
   }
 }
 
+// A product by what is computed and 0 is 0 whatever the other factor holds; under strict numerics
+// it is not.
+TEST(TilesOnCpu, ProductsByZeros) {
+  for (const bool transposed : {false, true}) {
+    for (const bool adds : {false, true}) {
+      Kernel kernel("by_zeros");
+      const Tensor A = kernel.in("A", bf16, {40, 32}), B = kernel.in("B", bf16, {32, 32});
+      const Tensor S = kernel.in("S", f32, {1, 1}), C = kernel.out("C", f32, {40, 32});
+      kernel.grid(1);
+      const Tile a = load(A(all, all)), scaled = load(B(all, all)).cast(f32) * load(S(all, all));
+      const Tile b = transposed ? scaled.cast(bf16).T() : scaled.cast(bf16);
+      store(C(all, all), adds ? dot(a, b, full({40, 32}, 3)) : dot(a, b));
+      HostTensor infinite = counted({40, 32}, 7, bf16);
+      infinite.set_flat(37 * 32 + 5, INFINITY);
+      HostTensor positive = counted({32, 32}, 3, bf16);  // 0 times these is 0, and no -0
+      for (std::int64_t i = 0; i < 32 * 32; ++i) positive.set_flat(i, positive.flat(i) + 6);
+      HostTensor factor = HostTensor::zeros(f32, {1, 1});
+      const auto run = [&](const Numerics& numerics) {
+        std::vector<HostTensor> tensors = {infinite, positive, factor, untouched({40, 32})};
+        std::vector<TensorRef> refs;
+        for (HostTensor& tensor : tensors) refs.push_back(ref(tensor));
+        compile(kernel, "cpu", {.numerics = numerics}).run(refs);
+        return tensors[3];
+      };
+      const HostTensor got = run({}), strict = run(Numerics::strict());
+      for (std::int64_t i = 0; i < got.elements(); ++i) {
+        ASSERT_EQ(got.flat(i), adds ? 3 : 0) << i;
+        ASSERT_EQ(std::isnan(strict.flat(i)), i / 32 == 37) << i;
+      }
+      factor.set_flat(0, 1);
+      expect_alike(kernel, {counted({40, 32}, 7, bf16), counted({32, 32}, 3, bf16), factor,
+                            untouched({40, 32})});
+    }
+  }
+}
+
+// A loop's last round leaves out the products of which the next one would be the first to know:
+// not those that somebody needs behind it, nor those of a round whose own loops have ended.
+TEST(TilesOnCpu, ProductsForTheNextRound) {
+  Kernel kernel("next_round");
+  const Dim n = kernel.dim("n");
+  const Tensor A = kernel.in("A", f32, {n, 32}), B = kernel.in("B", f32, {n, 16});
+  const Tensor C = kernel.out("C", f32, {n, 16}), D = kernel.out("D", f32, {32, 16});
+  const Tensor E = kernel.out("E", f32, {16, 32});
+  kernel.grid(1);
+  Var before{zeros({32, 16})}, all_of{zeros({32, 16})}, inner{zeros({16, 32})};
+  for (Block rows : blocks(n, 16)) {
+    const Tile a = load(A(rows, all)), b = load(B(rows, all));
+    store(C(rows, all), dot(a, before));
+    for (Block again : blocks(Dim(32), 16)) {
+      inner = inner + dot(b.T(), a) + again.as_row().cast(f32).slice({0, 0}, {1, 1});
+    }
+    all_of = all_of + dot(a.T(), b);
+    before = before * 0.5 + dot(a.T(), b - 1) * 2;
+  }
+  store(D(all, all), all_of);
+  store(E(all, all), inner);
+  for (const std::int64_t count : {16, 48, 40, 0}) {
+    expect_alike(kernel, {counted({count, 32}), counted({count, 16}, 3), untouched({count, 16}),
+                          untouched({32, 16}), untouched({16, 32})});
+  }
+}
+
 // Functions of rows go over those of a product that are whole. Its factors, which nobody needs
 // behind it, stay until the last row. Terms and columns come in one part or in several.
 TEST(TilesOnCpu, RowsBehindAProduct) {

@@ -477,6 +477,16 @@ TEST(GemmSm100Test, BarriersHandOverWhatIsNoRing) {
                 kernel.roles({role("commit", warps(2), registers(64), [&] { barrier.commit(); })});
               }),
               HasSubstr("commit: every one of the 2 warps of the role \"commit\" would do it"));
+  EXPECT_THAT(error_of([] {
+                Kernel kernel("k");
+                kernel.target("sm_100a");
+                const Tensor X = kernel.in("X", bf16, {64, 64});
+                const Barrier barrier(kernel, "barrier", 1);
+                const SharedTile tile(kernel, "tile", bf16, 64, 64);
+                kernel.roles({role("load", warps(2), registers(64),
+                                   [&] { barrier.load([&] { tma_load(X(all, all), tile); }); })});
+              }),
+              HasSubstr("load: every one of the 2 warps of the role \"load\" would do it"));
 }
 
 // As error_in_role, with tensor memory and a ring of pairs.

@@ -218,6 +218,20 @@ TEST(LoadErrors, ABoxHasAtMost256Rows) {
   });
 }
 
+TEST(LoadErrors, ABoxHasAtMost256Columns) {
+  misuse("tma_load(",
+         {"panels of 512 columns; one copy takes at most 256", "the shared tile is declared at",
+          "fix: declare it with narrower panels"},
+         [] {
+           TracedRoles t;
+           const Tensor wide = t.kernel.in("wide", bf16, {t.rows, 512});
+           Ring ring(t.kernel, "ring", stages(1), {{bf16, 64, 512, SharedMap{.panel = 512}}});
+           t.kernel.roles({role("load", warps(1), registers(64), [&] {
+             ring.produce([&](const Slot& slot) { tma_load(wide(t.block, all), slot); });
+           })});
+         });
+}
+
 TEST(ReduceErrors, ToAnInputAndOfAnotherDType) {
   in_role("tma_reduce(",
           {"tma_reduce: X is an input", "X is declared at", "fix: declare it with Kernel::inout"},

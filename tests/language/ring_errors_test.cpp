@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "language/misuse.h"
+#include "tilewright/blackwell.h"
 #include "tilewright/hopper.h"
 
 // Misuse of rings, of what travels with their stages, and of declared layouts.
@@ -55,6 +56,26 @@ TEST(RingErrors, SeveralWarpsThatProduce) {
   };
   produce(true);
   misuse("produce(", {"every one of the 4 warps", "fix: "}, [&] { produce(false); });
+}
+
+// The barrier counts one arrival a wait.
+TEST(ProductBarrierErrors, OneWarpOfOneRoleWaits) {
+  const auto wait_in = [](const std::vector<int>& roles_of_warps) {
+    Kernel kernel("k");
+    kernel.target("sm_100a");
+    ProductBarrier products(kernel, "products");
+    std::vector<RoleSpec> roles;
+    for (const int count : roles_of_warps) {
+      roles.push_back(role("multiply" + std::to_string(roles.size()), warps(count), registers(64),
+                           [&] { products.wait(); }));
+    }
+    kernel.roles(roles);
+  };
+  wait_in({1});
+  misuse("wait()", {"the role \"multiply0\" is not the one warp", "fix: "}, [&] { wait_in({4}); });
+  misuse("wait()", {"the role \"multiply1\" is not the one warp", "fix: give each such role"}, [&] {
+    wait_in({1, 1});
+  });
 }
 
 TEST(LayoutErrors, AMapOfWarpsThatTheRoleDoesNotHave) {

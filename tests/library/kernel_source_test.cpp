@@ -146,7 +146,10 @@ TEST(KernelSource, LengthsBeginInsideTheirFacts) {
   store(Y(c.block(x, 32), d.block(x, 32)), load(X(a.block(x, 32), b.block(x, 32))));
   const KernelSource source = KernelSource::of_file(written(folder, kernel));
   std::vector<std::string> lengths;
-  for (const KernelOption& option : source.entry().options) lengths.push_back(option.standard);
+  for (const KernelOption& option : source.entry().options) {
+    EXPECT_TRUE(option.is_length) << option.name;
+    lengths.push_back(option.standard);
+  }
   EXPECT_EQ(lengths, (std::vector<std::string>{"300", "7", "192", "512"}));
 }
 

@@ -128,7 +128,7 @@ void append(Measured& to, const Measured& from) {
 }
 
 // The bounds are a little below what was reached when the model was fitted
-// (docs/log/2026-11-28-estimates-of-ends-and-lines.md).
+// (docs/log/2026-11-28-estimates-and-the-clock.md).
 TEST(MeasuredVariantsTest, TheModelRanksThemAndIsNear) {
   std::vector<double> correlations;
   std::map<std::string, Measured> of_kernel;
@@ -150,7 +150,7 @@ TEST(MeasuredVariantsTest, TheModelRanksThemAndIsNear) {
     const Errors errors = errors_of(all.estimated, all.seconds);
     EXPECT_GT(rank_correlation(all.estimated, all.seconds), 0.985);
     EXPECT_LT(std::sqrt(errors.mean_square), schedules::kHeldOutError);
-    EXPECT_GT(errors.near, name == "gemm" ? 0.865 : 0.9);
+    EXPECT_GT(errors.near, name == "gemm" ? 0.88 : 0.9);
   }
 }
 

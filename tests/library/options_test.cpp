@@ -25,8 +25,10 @@ std::string error_of(const std::vector<std::string>& settings) {
 
 TEST(OptionsTest, UnknownKernelListsTheKnownOnes) {
   EXPECT_THAT(usage_error_of([] { find_kernel("atention"); }),
-              AllOf(HasSubstr("there is no kernel 'atention'"), HasSubstr("attention_forward"),
+              AllOf(HasSubstr("there is no kernel 'atention'\n"), HasSubstr("attention_forward"),
                     HasSubstr("gemm")));
+  EXPECT_THAT(usage_error_of([] { find_kernel("atention_forward"); }),
+              HasSubstr("no kernel 'atention_forward'; the nearest name is attention_forward\n"));
 }
 
 TEST(OptionsTest, UnsetOptionsTakeTheirStandardOrFollowAnother) {

@@ -45,6 +45,18 @@ TEST(CountWaitsTest, LaterProductsMayStillRun) {
   expect_pass(count_waits, role("", ""), role(" {count = 1}", " {count = 0}"));
 }
 
+// What one lane does between them changes nothing.
+TEST(CountWaitsTest, OneLaneIssuesNoProducts) {
+  const auto role = [](const std::string& one) {
+    return role_kernel(kViews +
+                       "    %20: pending<f32, 64x64> = wgmma %12, %13\n"
+                       "    elect () {\n      yield\n    }\n"
+                       "    %22: tile<f32, 64x64> = wait %20" +
+                       one + "\n" + stored("%22"));
+  };
+  expect_pass(count_waits, role(""), role(" {count = 0}"));
+}
+
 TEST(CountWaitsTest, AWaitFinishesWhatWasIssuedBefore) {
   const auto role = [](const std::string& one, const std::string& two) {
     return role_kernel(kViews +

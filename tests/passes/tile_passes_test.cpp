@@ -218,6 +218,18 @@ TEST(DropSelects, WhatTheMaskHasHiddenIsNotAskedAgain) {
   expect_unchanged(drop_selects, joined("logical_or", "%34"));
 }
 
+// Of numbers that are no integers a comparison says nothing about another one.
+TEST(DropSelects, ComparisonsOfFloatsAreNotFollowed) {
+  expect_unchanged(drop_selects,
+                   kernel(std::string(kRows) +
+                          "  %21: tile<f32, 4x64> = exp2 %20\n  %22: tile<f32, 4x64> = neg %20\n"
+                          "  %23: tile<bool, 4x64> = lt %20, %21\n"
+                          "  %24: tile<bool, 4x64> = lt %22, %20\n"
+                          "  %25: tile<f32, 4x64> = select %24, %21, %15\n"
+                          "  %26: tile<f32, 4x64> = select %23, %25, %15\n"
+                          "  store %1, %26, %2, %10, %11, %12 {sizes = [4, 64]}\n"));
+}
+
 // A sum of rows that a load found nothing for, and of what is made of them.
 TEST(DropSelects, WhatIsNotLoadedIsZeroAlready) {
   const auto summed = [](const std::string& made, const std::string& kept,

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -451,6 +452,8 @@ struct BoxLoad {
   int column = 0;          // where the box begins
   std::int64_t shift = 0;  // bytes that the map begins before the tensor
   bool stores = false;     // instead, what nobody has written
+  std::size_t map = 0;     // the only one is 0
+  bool spoils_handle = false;
 };
 
 constexpr const char* kLoadBox =
@@ -500,7 +503,8 @@ st.global.u32 [%rd1], %r1;)",
   map.type = Type::u32;
   map.swizzle = load.width;
   input.maps = {map};
-  const auto handle = handle_of(0);
+  std::array<std::byte, 128> handle = handle_of(load.map);
+  if (load.spoils_handle) handle[0] ^= std::byte{1};
   input.parameters = {{handle.begin(), handle.end()}};
   input.memory = {{"tensor", base, base + 4 * tensor.size()}};
   return run(text, kBoxRows * load.width / 4, input);
@@ -528,6 +532,16 @@ TEST(PtxCopies, BoxesAreSwizzled) {
     // Patterns repeat every 8 rows of a swizzle of 32 bytes, and begin there.
     EXPECT_EQ(load_box(tensor, {.width = width, .place = 4 * width, .column = kFirst}).fault(),
               "misaligned");
+  }
+}
+
+// Neither a number that no map has, nor other bytes in its place.
+TEST(PtxCopies, BoxesAreOfMapsThatThereAre) {
+  for (const bool spoiled : {false, true}) {
+    const test::Ran ran =
+        load_box(boxed_tensor(), {.map = spoiled ? 0u : 1u, .spoils_handle = spoiled});
+    ASSERT_EQ(ran.fault(), "tensor_map") << spoiled;
+    EXPECT_THAT(ran.report.faults[0].message, testing::HasSubstr("where no tensor map is"));
   }
 }
 

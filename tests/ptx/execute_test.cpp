@@ -60,6 +60,12 @@ TEST(PtxExecute, FloatsAndConversions) {
   EXPECT_EQ(real("mov.f32 %f1, 0fc0200000; abs.f32 %f2, %f1; mov.b32 %r1, %f2;"), 2.5f);
   EXPECT_EQ(result("mov.f32 %f1, 0f80000000; abs.f32 %f2, %f1; mov.b32 %r1, %f2;"), 0u);
   EXPECT_EQ(result("mov.f32 %f1, 0f00000000; neg.f32 %f2, %f1; mov.b32 %r1, %f2;"), 0x80000000u);
+  // Of two halves both signs turn, and of one its own.
+  for (const std::string type : {"f16", "bf16"}) {
+    EXPECT_EQ(result("mov.b32 %r2, 0x3c00bc01; neg." + type + "x2 %r1, %r2;"), 0xbc003c01u);
+    EXPECT_EQ(result("mov.b16 %h0, 0x3c01; neg." + type + " %h1, %h0; cvt.u32.u16 %r1, %h1;"),
+              0xbc01u);
+  }
   EXPECT_EQ(result("mov.f32 %f1, 0f40200000; cvt.rni.s32.f32 %r1, %f1;"), 2u);
   EXPECT_EQ(result("mov.f32 %f1, 0fc3480000; cvt.rni.sat.s8.f32 %r1, %f1;"), 0xffffff80u);
   EXPECT_EQ(result("mov.f32 %f1, 0f00000001; ex2.approx.ftz.f32 %f2, %f1; mov.b32 %r1, %f2;"),

@@ -42,6 +42,17 @@ TEST(PtxParse, ErrorsNameTheLine) {
 }
 
 // Before the kernel and behind it, with a body and without one.
+TEST(PtxParse, AKernelsShapeHasThreeNumbers) {
+  for (const std::string directive : {".maxntid", ".reqntid"}) {
+    const Module module =
+        parse(".version 8.3\n.target sm_90a\n.address_size 64\n.visible .entry k()\n" + directive +
+                  " 64, 2, 3\n.reqnctapercluster 2, 1, 1\n{\nret;\n}\n",
+              "test.ptx");
+    EXPECT_THAT(module.kernels.at(0).most_threads, testing::ElementsAre(64, 2, 3));
+    EXPECT_EQ(module.kernels.at(0).cluster, 2);
+  }
+}
+
 TEST(PtxParse, FunctionsThatNobodyCallsArePassedOver) {
   const std::string kernel = test::kernel_text("", "mov.u32 %r1, 7;\nst.global.u32 [%rd1], %r1;");
   const std::size_t entry = kernel.find(".visible .entry");

@@ -25,6 +25,29 @@ def floats(rows, columns):
     return values, memoryview(values).cast("B").cast("f", (rows, columns))
 
 
+# Y has as many columns as its caller wants, which no input says.
+REPEATED = """kernel "repeated" tile
+dim rows
+dim count
+in X: f32[rows] = %0
+out Y: f32[rows, count] = %1
+grid (rows)
+body (%2: i32) {
+  %3: i32 = constant {value = 1}
+  %4: i32 = add %2, %3
+  %5: tile<f32, 1> = load %0, %2, %4 {sizes = [1]}
+  %6: tile<f32, 1x1> = reshape %5
+  %7: i32 = constant {value = 0}
+  %8: i32 = dim {dim = dim(count)}
+  for_loop %7, %8, %3 (%9: i32) {
+    %10: i32 = add %9, %3
+    store %1, %6, %2, %9, %4, %10 {sizes = [1, 1]}
+    yield
+  }
+}
+"""
+
+
 def read(tensor):
     return array.array("f", tensor.read()).tolist()
 
@@ -168,6 +191,16 @@ class Own(unittest.TestCase):
             with redirect_stderr(stream):
                 self.kernel.simulate(rows=20, columns=40, schedules=2)
             self.assertEqual("schedules [" in stream.getvalue(), shown)
+
+    def test_sizes_that_only_outputs_have(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "repeated.tw"
+            path.write_text(REPEATED, encoding="utf-8")
+            repeated = tilewright.load(path, target="cpu")
+        x, y = array.array("f", (1, 2, 3)), array.array("f", bytes(24))
+        self.require_refusal(lambda: repeated(x), "the dim count has no value", "pass out=")
+        repeated(x, out=memoryview(y).cast("B").cast("f", (3, 2)))
+        self.assertEqual(y.tolist(), [1, 1, 2, 2, 3, 3])
 
     def test_what_cannot_be_done(self):
         _, x = floats(9, 5)

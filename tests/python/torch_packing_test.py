@@ -78,6 +78,19 @@ class Packing(unittest.TestCase):
         self.assertEqual(offsets.tolist(), [0] * 5)
         self.assertTrue((pad(packed, places, 4, 5) == 0).all())
 
+    def test_no_sequences(self):
+        """An empty batch goes all the way, and rows of no sequence see nothing."""
+        packed, places, offsets = unpad(normal(0, 5, 2, 16), torch.zeros(0, 5))
+        self.assertEqual(offsets.tolist(), [0])
+        for rows in (packed, normal(3, 2, 16)):
+            q = rows.clone().requires_grad_()
+            out, lse = attention(q, q, q, cu_seqlens=offsets, max_lengths=7, return_lse=True)
+            self.assertEqual(out.shape, rows.shape)
+            self.assertTrue((out == 0).all() and (lse == -torch.inf).all())
+            out.sum().backward()
+            self.assertTrue((q.grad == 0).all())
+        self.assertEqual(pad(packed, places, 0, 5).shape, (0, 5, 2, 16))
+
     def test_compiled(self):
         def step(x, mask):
             packed, places, _ = unpad(x, mask, total=x.shape[0] * x.shape[1])

@@ -79,7 +79,7 @@ class Slips(unittest.TestCase):
         multiply, closed = kernel(), kernel()
         closed.close()
         for call, *parts in (
-                (lambda: tilewright.Kernel("gem"), "no kernel 'gem'", "gemm"),
+                (lambda: tilewright.Kernel("gem"), "no kernel 'gem'; the nearest name is gemm\n"),
                 (lambda: kernel(dtypes="f32"), "no option 'dtypes'", "dtype"),
                 (lambda: tilewright.Kernel("gemm", target="cpu", dtype="float32"),
                  "dtype = 'float32'", "f32"),
@@ -87,6 +87,9 @@ class Slips(unittest.TestCase):
                 (lambda: tilewright.Kernel("gemm", target=torch.device("cpu")),
                  "the target of a kernel is device(type='cpu')", "'cpu'"),
                 (lambda: tilewright.Kernel(None), "the name of a kernel is None"),
+                (lambda: tilewright.Kernel("gemm\0s"), "the name of a kernel is", "no NUL"),
+                (lambda: tilewright.Kernel("\udc80"), "the name of a kernel is", "characters"),
+                (lambda: tilewright.Kernel("gemm", dtype="f32\0"), "the options of a kernel are"),
                 (lambda: multiply(X, X), "gemm takes 3 tensors, and 2", "A, B, C; outputs too"),
                 (lambda: multiply(X, [[1.0]], X), "gemm: B: list"),
                 (lambda: multiply(X.double(), X, X), "gemm: A: ", "float64", "f32"),
@@ -106,7 +109,9 @@ class Slips(unittest.TestCase):
                 (lambda: tilewright.load(None), "load is given None", ".tw"),
                 (lambda: tilewright.load("nothing.tw"), "nothing.tw cannot be read"),
                 (lambda: tilewright.load(__file__), "is no plug-in"),
-                (lambda: tilewright.load_library("/nowhere.so"), "/nowhere.so")):
+                (lambda: tilewright.load_library("/nowhere.so"), "/nowhere.so"),
+                (lambda: tilewright.load_library("libc.so.6"), "libc.so.6 has no function",
+                 "TILEWRIGHT_LIBRARY")):
             self.refused(call, *parts)
 
     def test_own_kernels(self):
@@ -142,7 +147,7 @@ class Slips(unittest.TestCase):
 
     def test_reports(self):
         for call, *parts in (
-                (lambda: tilewright.simulate("gem"), "no kernel 'gem'"),
+                (lambda: tilewright.simulate("gem"), "no kernel 'gem'; the nearest name is gemm\n"),
                 (lambda: tilewright.simulate("gemm", m="many"), "m = 'many'"),
                 (lambda: tilewright.time("gemm", target="cpu", m=-1), "m = '-1'"),
                 (lambda: tilewright.tune("gemm", sizes={"q": 1}, model_only=True),
@@ -206,8 +211,8 @@ class Slips(unittest.TestCase):
                 (lambda: attention(Q[0], K[0], K[0], cu_seqlens=offsets + 1), "[1, 9], of 8 rows"),
                 (lambda: attention(Q[0], K[0], K[0], cu_seqlens=offsets - 1), "[-1, 7], of 8 rows"),
                 (lambda: attention(Q[0], K[0], K[0],
-                                   cu_seqlens=torch.tensor([0, 5, 3, 8], dtype=I32)),
-                 "[0, 5, 3, 8], of 8 rows", "ascend"),
+                                   cu_seqlens=torch.tensor([0, 5, 4, 8], dtype=I32)),
+                 "[0, 5, 4, 8], of 8 rows", "ascend"),
                 (lambda: attention(Q[0], K[0], K[0], cu_seqlens=offsets, max_lengths=(8, 5)),
                  "keys has a sequence of 8 rows, and max_lengths (or max_seqlen) says 5"),
                 (lambda: attention(Q[0], K[0], K[0], cu_seqlens=offsets, max_lengths="8"),
@@ -333,6 +338,8 @@ class Slips(unittest.TestCase):
                 (lambda: cached([0], K, K), "q is of type list"),
                 (lambda: cached(Q[:, :1], None, K), "k_cache is of type NoneType"),
                 (lambda: cached(Q[:, :1], K, K[:, :4]), "the length of v_cache is 4", "8"),
+                (lambda: cached(Q[:, :1], K, K, K[:, :2], K[:, :1], cache_seqlens=3),
+                 "the length of v is 1, and that of k is 2"),
                 (lambda: cached(Q, K[:1], K[:1]), "the batch of k_cache is 1", "2"),
                 (lambda: cached(Q[:, :1], K, K, cache_seqlens=9), "cache_seqlens has 9", "8 keys"),
                 (lambda: cached(Q[:, :1], K, K, cache_seqlens=zeros(3, dtype=I32)),

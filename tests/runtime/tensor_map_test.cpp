@@ -58,6 +58,9 @@ TEST(TensorMapCheck, NamesABadStride) {
   expect_refused(spec, {"stride of axis 2", "2056 bytes", "pad it to 2064 bytes", "pass a copy"});
   spec.strides[1] = uint64_t{1} << 40;
   expect_refused(spec, {"stride of axis 2", "1099511627776"});
+  spec = valid();
+  spec.strides[0] += 8;
+  expect_refused(spec, {"stride of axis 1", "no multiple of 16"});
 }
 
 TEST(TensorMapCheck, IgnoresTheStridesOfAxesThatAreNotThere) {

@@ -1,9 +1,11 @@
 #include "schedules/model.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "compiler/compile_to_machine.h"
 #include "ir/program.h"
+#include "ir/text.h"
 #include "schedules/followed_scalars.h"
 #include "schedules/timeline.h"
 #include "target/target.h"
@@ -330,6 +332,36 @@ TEST(ModelTest, RowsThatBeginBetweenLinesTakeLonger) {
   EXPECT_NEAR(of_a_byte(1024), 1, 1e-9);
   EXPECT_NEAR(of_a_byte(1040), 1 + kDevice.reached.between_lines, 1e-9);
   EXPECT_NEAR(of_a_byte(1032), 1 + kDevice.reached.between_sectors, 1e-9);
+}
+
+// Twice a tile: until the parts of the sum are there, and until all have read them. Meanwhile a
+// store may come to its end that was waited for before.
+TEST(ModelTest, CtasThatShareASumWaitForEachOther) {
+  constexpr std::int64_t kTiles = 3;
+  target::Device in_step = kDevice;
+  in_step.reached.cluster_wait = 0;
+  for (const int split : {1, 4}) {
+    const ir::Kernel machine = machine_of(kernels::gemm_sm90(tiles(64, 64, split)));
+    const ir::Binding binding = gemm_sizes(64, 64 * kTiles, 4096);
+    const double waited = follow_cta(machine, binding, 0, split, kDevice).pauses -
+                          follow_cta(machine, binding, 0, split, in_step).pauses;
+    EXPECT_NEAR(waited, split == 1 ? 0 : 2 * kTiles * kDevice.reached.cluster_wait,
+                kDevice.reached.store_read_latency);
+  }
+}
+
+// What stands outside the roles each warpgroup of the CTA does, one beside the other.
+TEST(ModelTest, WhatAllWarpsDoTakesAsLongAsThereAreWarps) {
+  const auto cycles = [](int threads) {
+    std::string text = fmt::format(
+        "kernel \"common\" machine\ntarget \"sm_90a\"\ngrid (1)\nthreads {}\nbody () {{\n",
+        threads);
+    for (int i = 0; i < 8; ++i) text += "  warp_sync\n";
+    return follow_cta(ir::parse_text(text + "}\n", "common.tw"), ir::Binding(), 0, 1, kDevice)
+        .chain;
+  };
+  EXPECT_GT(cycles(128), 0);
+  EXPECT_NEAR(cycles(512), 4 * cycles(128), 0.1 * cycles(512));
 }
 
 TEST(ModelTest, NothingToDoTakesALaunch) {

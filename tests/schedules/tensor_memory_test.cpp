@@ -72,6 +72,30 @@ TEST(TensorMemorySchedule, ASumStaysInTensorMemory) {
   check_product(product(128, 64), 1, 8, 0);
 }
 
+// Behind the loop a second value is the sum of all steps but the last, or is the sum, too.
+TEST(TensorMemorySchedule, ASumIsKeptTwice) {
+  for (const bool before : {false, true}) {
+    SCOPED_TRACE(before);
+    Kernel kernel("kept_twice");
+    const Dim k = kernel.dim("k");
+    const Tensor A = kernel.in("A", bf16, {128, k}), B = kernel.in("B", bf16, {64, k});
+    const Tensor C = kernel.out("C", bf16, {128, 64}), D = kernel.out("D", bf16, {128, 64});
+    kernel.grid(1);
+    Var sum{zeros({128, 64})}, kept{zeros({128, 64})};
+    for (Block depth : blocks(k, 64)) {
+      if (before) kept = Tile(sum);
+      sum = sum + dot(load(A(all, depth)), load(B(all, depth)).T());
+      if (!before) kept = Tile(sum);
+    }
+    store(C(all, all), Tile(sum).cast(bf16));
+    store(D(all, all), (Tile(kept) * 0.5).cast(bf16));
+    expect_two_ways(kernel,
+                    {normal(bf16, {128, 136}, 1), normal(bf16, {64, 136}, 2),
+                     poisoned(bf16, {128, 64}), poisoned(bf16, {128, 64})},
+                    2, kBound, kSimulated);
+  }
+}
+
 ir::Kernel machine_of(const Kernel& kernel) {
   return compiler::compile_to_machine(kernel.finish(), "sm_100a").kernel;
 }

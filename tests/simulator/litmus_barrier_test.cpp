@@ -306,8 +306,13 @@ TEST(LitmusCluster, ARemoteArrivalOrdersWhatCopiesHaveRead) {
     EXPECT_EQ(bad.faults[0].kind, "race") << first_message(bad);
     EXPECT_EQ(bad.faults[0].first.line, last_line_of(early, "tma_store"));
     EXPECT_EQ(bad.faults[0].second.line, last_line_of(early, "tma_load"));
-    EXPECT_THAT(bad.faults[0].missing, ::testing::HasSubstr("bulk_wait {count, read = 1}"));
+    EXPECT_THAT(bad.faults[0].missing, ::testing::HasSubstr("bulk_wait_read between them"));
   }
+}
+
+TEST(LitmusCluster, ArrivalsAreOnCtasThatThereAre) {
+  const std::string text = for_pair("  mbarrier_arrive %20, %0, %2\n" + kClusterSync);
+  expect_fault(text, {"mbarrier", "mbarrier_arrive %20, %0, %2", "mbarriers {name = \"bar\"", {}});
 }
 
 TEST(LitmusCluster, ACtaStaysUntilItsPeersHaveUsedItsSharedMemory) {
@@ -442,7 +447,7 @@ TEST(LitmusProducts, RegistersAreInFlightUntilTheWait) {
   expect_fault(math(kFence + product() + kProductWait + kRead),
                {"wgmma", "compute", "", {"wgmma_commit"}});
   expect_fault(math(kFence + product() + kCommit),
-               {"wgmma", "wgmma_rs", "", {"wgmma_wait before the kernel ends"}});
+               {"wgmma", "wgmma_rs", "", {"wait or retire of it before the kernel ends"}});
 }
 
 TEST(LitmusProducts, TheWarpsOfAWarpgroupIssueTheSameProducts) {

@@ -183,10 +183,10 @@ TEST(LitmusMemory, AProductReadsItsOperandUntilItIsWaitedFor) {
         {4, 256});
   };
   expect_clean(text(wait, ""));
-  expect_fault(text("", wait), {"race", "wgmma_rs", "tma_load", {"wgmma_wait in math warp"}});
+  expect_fault(text("", wait), {"race", "wgmma_rs", "tma_load", {"this product in math warp"}});
   // A wait for all but the last group is none for it.
   expect_fault(text("    wgmma_wait %33 {count = 1}\n", wait),
-               {"race", "wgmma_rs", "tma_load", {"wgmma_wait in math warp"}});
+               {"race", "wgmma_rs", "tma_load", {"this product in math warp"}});
 }
 
 TEST(LitmusMemory, ABulkStoreReadsItsSourceUntilItIsWaitedFor) {
@@ -196,7 +196,7 @@ TEST(LitmusMemory, ABulkStoreReadsItsSourceUntilItIsWaitedFor) {
   };
   expect_clean(text("    bulk_wait {count = 0, read = 1}\n", ""));
   expect_fault(text("", kBulkWait),
-               {"race", "tma_store", "tma_load", {"bulk_wait {count, read = 1} between them"}});
+               {"race", "tma_store", "tma_load", {"bulk_commit and bulk_wait_read between them"}});
 }
 
 TEST(LitmusMemory, AnotherWarpReadsWhatABulkStoreWroteBehindTheFullWait) {
@@ -208,11 +208,9 @@ TEST(LitmusMemory, AnotherWarpReadsWhatABulkStoreWroteBehindTheFullWait) {
                   role("reader", 1, 1, kWait + load));
   };
   expect_clean(text(kBulkWait));
-  expect_fault(text("    bulk_wait {count = 0, read = 1}\n"),
-               {"race",
-                "tma_store",
-                "load_registers",
-                {"bulk_commit and bulk_wait {count} between them, without read"}});
+  expect_fault(
+      text("    bulk_wait {count = 0, read = 1}\n"),
+      {"race", "tma_store", "load_registers", {"bulk_wait_read waits for the source alone"}});
 }
 
 // Of global memory, where no mbarrier counts for a fence.
@@ -290,6 +288,26 @@ TEST(LitmusMemory, AWordHandsOnWhatItsLastWriteSays) {
   };
   expect_clean(text("acquire", "release"));
   expect_fault(text("relaxed", "relaxed"), {"race", "shared_store", "shared_load", {}});
+}
+
+// Words that all lanes write hand on what a fence of all of them stands behind. That of one lane is
+// in front of this lane's word alone.
+TEST(LitmusMemory, WordsOfAllLanesWantAFenceOfAllLanes) {
+  const auto text = [](const std::string& fence) {
+    const std::string tell =
+        "    %61: registers<i32, 1> = registers {name = \"sevens\"}\n    fill %61, %7\n"
+        "    store_registers %90, %61, %0, %17 {sizes = [32], layout = "
+        "register_layout[32|l:32@0:1], semantics = \"relaxed\", scope = \"gpu\"}\n";
+    return litmus(role("first", 0, 1, kStore + "    warp_sync\n" + fence + tell) +
+                  role("second", 1, 1,
+                       "    wait_flag %90, %3, %7 {compare = \"eq\", semantics = \"acquire\", "
+                       "scope = \"gpu\"}\n" +
+                           kLoad));
+  };
+  const std::string fence = "    fence {scope = \"gpu\"}\n";
+  expect_clean(text(fence));
+  expect_fault(text(by_one_lane(fence)), {"race", "shared_store", "shared_load", {}});
+  expect_fault(text(""), {"race", "shared_store", "shared_load", {}});
 }
 
 // An atomic that reads the word as well carries on what was handed on before it.
@@ -408,6 +426,11 @@ TEST(LitmusMemory, WhatLaunchesFindAndLeave) {
     const MachineReport report = run_litmus(text(add(61, value)));
     ASSERT_FALSE(report.ok()) << value;
     EXPECT_EQ(report.faults[0].kind, "workspace");
+    // It shows the last of the lines that change it.
+    const MachineReport twice = run_litmus(text(add(61, value) + add(62, value)));
+    ASSERT_FALSE(twice.ok()) << value;
+    EXPECT_GT(report.faults[0].second.line, report.faults[0].first.line);
+    EXPECT_EQ(twice.faults[0].second.line, report.faults[0].second.line + 1);
   }
   MachineTensor x("X", DType::i32, {64}), a("A", DType::bf16, {16, 16}),
       y("Y", DType::bf16, {16, 16});

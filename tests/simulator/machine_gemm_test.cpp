@@ -143,7 +143,7 @@ TEST(MachineGemm, StageReleasedBeforeTheProductEndsIsARace) {
   const Fault fault = find_fault(text, "race");
   EXPECT_EQ(fault.first.line, line_of(text, "wgmma_ss"));
   EXPECT_EQ(fault.second.line, line_of(text, "tma_load"));
-  EXPECT_THAT(fault.missing, HasSubstr("wgmma_wait in math warp "));
+  EXPECT_THAT(fault.missing, HasSubstr("wait or retire of this product in math warp "));
 }
 
 TEST(MachineGemm, OffsetPastTheAllocationIsFound) {

@@ -426,6 +426,16 @@ TEST(TensorMemoryTest, ACommitIsOfItsOwnThreadsProducts) {
   }
 }
 
+// A commit tells nothing of what threads wrote before it, not even of what one lane wrote.
+TEST(TensorMemoryTest, ACommitTellsNothingOfWhatLanesWrote) {
+  const std::string write = "    elect () {\n      shared_store %3, %7, %7\n      yield\n    }\n";
+  const std::string read = "    %46: i32 = shared_load %3, %7\n";
+  const std::string text = changed(kernel(), kAwaited, kAwaited + read);
+  expect_fault(changed(text, kCommit, write + kCommit), "race", "shared_load", "");
+  expect_fault(changed(text, kCommit, write + "    warp_sync\n" + kCommit), "race", "shared_load",
+               "");
+}
+
 // L10: a fresh barrier passes a wait for the phase before, and holds one for its own.
 // Two are for the phase that is waited for, as far as their thread knows, and so would a third be.
 TEST(TensorMemoryTest, ACommitCountsForThePhaseThatItsThreadKnowsOf) {

@@ -97,7 +97,7 @@ TEST(TmaReduce, IsOrderedByFencesWaitsAndNothingElse) {
   EXPECT_EQ(reused.kind, "race") << reused.message;
   EXPECT_THAT(reused.message,
               AllOf(HasSubstr("read   tma_reduce"), HasSubstr("write  store_elements")));
-  EXPECT_THAT(reused.missing, HasSubstr("bulk_wait {count, read = 1}"));
+  EXPECT_THAT(reused.missing, HasSubstr("bulk_wait_read between them"));
 }
 
 // Reductions of one element are atomic to each other, and to nothing else.

@@ -122,6 +122,10 @@ TEST(TraceTest, TurnsOfASmallLoopAreCounted) {
     for (const TraceSlice& slice : lane.slices) {
       const bool adds = trace.texts[slice.name].find("atomic_add") != std::string::npos;
       if (adds) turns.insert(trace.texts[slice.iteration]);
+      // Its name says all.
+      if (slice.kind == TraceSlice::Kind::memory) {
+        EXPECT_EQ(trace.texts[slice.detail], "");
+      }
     }
   }
   EXPECT_THAT(turns, testing::ElementsAre("0", "1", "2"));

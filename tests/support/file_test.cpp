@@ -178,10 +178,15 @@ TEST(WriteFileTest, AFailureLeavesTheOldFileAndNothingElse) {
       usage_error_of([&] { write_file(path, {bytes_of(std::string(4096, 'x'))}); });
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
   signal(SIGXFSZ, handler);
-  EXPECT_EQ(text, "error: " + path + ": cannot write: File too large");
+  EXPECT_EQ(text, "error: " + path +
+                      ": cannot write: File too large\n  fix: make room there, or name a file "
+                      "elsewhere");
   EXPECT_EQ(content(path), "old");
   EXPECT_EQ(count_files(folder.path()), 1u);
 }
+
+const std::string kOtherFile =
+    "\n  fix: name a file in a folder that exists and that you may write to";
 
 TEST(WriteFileTest, AReadOnlyFileIsNotReplaced) {
   if (geteuid() == 0) GTEST_SKIP() << "root may write any file";
@@ -190,24 +195,26 @@ TEST(WriteFileTest, AReadOnlyFileIsNotReplaced) {
   std::ofstream(path) << "old";
   ASSERT_EQ(chmod(path.c_str(), 0444), 0);
   EXPECT_EQ(usage_error_of([&] { write_file(path, {bytes_of("new")}); }),
-            "error: " + path + ": cannot write: Permission denied");
+            "error: " + path + ": cannot write: Permission denied" + kOtherFile);
   EXPECT_EQ(content(path), "old");
 }
 
 TEST(WriteFileTest, NamesTheFileThatCannotBeWritten) {
   const TemporaryFolder folder;
   const std::string path = folder / "gone/a";
-  EXPECT_EQ(usage_error_of([&] { write_file(path, {}); }),
-            "error: " + path + ": cannot write into its folder: No such file or directory");
+  EXPECT_EQ(
+      usage_error_of([&] { write_file(path, {}); }),
+      "error: " + path + ": cannot write into its folder: No such file or directory" + kOtherFile);
   EXPECT_EQ(usage_error_of([&] { write_file(folder.path().string(), {}); }),
-            "error: " + folder.path().string() + ": cannot write: Is a directory");
+            "error: " + folder.path().string() + ": cannot write: Is a directory" + kOtherFile);
 }
 
 TEST(WriteFileTest, ADeviceIsWrittenToAndNotReplaced) {
   write_file("/dev/null", {bytes_of("x")});
   EXPECT_TRUE(fs::is_character_file("/dev/null"));
   EXPECT_EQ(usage_error_of([&] { write_file("/dev/full", {bytes_of("x")}); }),
-            "error: /dev/full: cannot write: No space left on device");
+            "error: /dev/full: cannot write: No space left on device\n  fix: make room there, or "
+            "name a file elsewhere");
 }
 
 TEST(WriteFileTest, APipeThatNobodyReadsIsRefused) {

@@ -22,6 +22,8 @@ TEST(NearestName, IsToldWhereASlipCouldHaveMadeIt) {
   EXPECT_EQ(nearest_text("", known), "");
   EXPECT_EQ(nearest_text(std::string(1 << 20, 'g'), known), "");
   EXPECT_EQ(nearest_text("gem", {}), "");
+  EXPECT_EQ(nearest_name("nothing", known), "rotary") << "the first of those that differ least";
+  EXPECT_EQ(nearest_name(std::string(1 << 20, 'g'), known), "gemm");
 }
 
 }  // namespace

@@ -179,6 +179,13 @@ TEST(IncoreSchedule, SaysWhatItDoesNotTake) {
   store(F(all, all), erf(load(E(all, all))));
   EXPECT_THAT(error_of([&] { compiler::compile_to_machine(error_function.finish(), "incore"); }),
               HasSubstr("V has no erf"));
+  Kernel reshaped("reshaped");
+  const Tensor R = reshaped.in("R", f32, {4, 64}), S = reshaped.out("S", f32, {32, 8});
+  reshaped.grid(1);
+  store(S(all, all), (load(R(all, all)) * 2).reshape({32, 8}));
+  EXPECT_THAT(error_of([&] { compiler::compile_to_machine(reshaped.finish(), "incore"); }),
+              HasSubstr("a reshape of a tile of {4, 64}, which is computed, to {32, 8}: neither is "
+                        "a row or a column"));
   // More than a memory holds, with one stage each.
   Kernel large("large");
   const Tensor L = large.in("L", f32, {512, 512}), M = large.out("M", f32, {512, 512});

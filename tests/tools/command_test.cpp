@@ -431,6 +431,10 @@ TEST(CommandTest, TuneRefusesWhatItCannotMeasure) {
   expect_failure("tune gemm --target interpreter --model-only", 3, {"is not measured"});
   expect_failure("tune gemm --target incore --model-only", 3, {"is not measured", "sm_90a"});
   const std::string tune = "tune gemm --target sm_90a --model-only ";
+  // Before anything is measured.
+  expect_failure(
+      tune + "--sizes m=16 --out /nowhere/rules.txt", 2,
+      {"--out /nowhere/rules.txt: the rules cannot be written there", "fix: name a file"});
   expect_failure(tune + "--sizes m", 2, {"no length and sizes", "m=16,64,128"});
   expect_failure(tune + "--sizes m=16,x", 2, {"'x' is no size"});
   expect_failure(tune + "--sizes dtype=16", 2, {"has no length 'dtype'", "m, n, k", "--set"});
@@ -513,7 +517,11 @@ TEST(CommandTest, DoctorSaysWhatIsHere) {
   EXPECT_EQ(json["default_target"], std::string(default_target()));
   EXPECT_GE(json["cpu"]["used_threads"], 1);
   EXPECT_EQ(json["cpu"]["instruction_set"], json["cpu"]["instruction_sets"].back());
-  EXPECT_THAT(tilewright("doctor").output, HasSubstr("cpu "));
+  const std::string text = tilewright("doctor").output;
+  EXPECT_THAT(text, HasSubstr("cpu "));
+  if (!json["nvrtc"].is_null()) {
+    EXPECT_THAT(text, HasSubstr("NVRTC      " + json["nvrtc"]["version"].get<std::string>()));
+  }
   const runtime::ScopedVariable level("TILEWRIGHT_CPU_ISA", "v9");
   const runtime::ScopedVariable threads("TILEWRIGHT_THREADS", "0");
   const Answer refused = tilewright("doctor");

@@ -47,6 +47,7 @@ TEST(PackedLengths, ThatAreWrongAreNamed) {
       "run attention_forward --target interpreter --set lengths_q=12", 2,
       {"attention_forward has no option 'lengths_q'", "take the kernel of packed", "varlen"});
   expect_failure(command + "--set lengths_q=", 2, {"lengths_q has no value", "leave it out"});
+  expect_failure(command + "--set =", 2, {"'=' names nothing", "NAME=VALUE"});
 }
 
 }  // namespace

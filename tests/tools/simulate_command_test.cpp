@@ -1,7 +1,9 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -15,6 +17,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 using Json = nlohmann::json;
 
 TEST(CommandTest, Simulates) {
@@ -109,6 +112,36 @@ TEST(CommandTest, ProvesTheFaultsOfTheseNumbers) {
     EXPECT_EQ(some[1][word], all[7][word]);
   }
   expect_failure(line + "--mutants 100000", 2, {"--mutants 100000", "--list-mutants"});
+}
+
+// Two schedules leave some changes undecided, of which tools/undecided.def knows some.
+TEST(CommandTest, FailsForUndecidedChangesThatAreNew) {
+  const std::string line =
+      "simulate attention_paged_plan --target sm_90a --faults --more-schedules 2 ";
+  std::string masks;
+  for (const Json& mutant : tilewright(line + "--list-mutants").json()) {
+    const int kind = mutant["kind"];
+    if (kind == 25 || kind == 32) masks += fmt::format(",{}", mutant["number"].get<int>());
+  }
+  ASSERT_FALSE(masks.empty());
+  const std::string of_masks = line + "--mutants ";
+  const Json all = tilewright(of_masks + masks.substr(1) + " --json").json();
+  EXPECT_FALSE(all["ok"]);
+  std::map<bool, std::string> numbers;
+  std::istringstream list(masks);
+  list.get();
+  for (const Json& mutant : all["mutants"]) {
+    std::string number;
+    std::getline(list, number, ',');
+    if (mutant["verdict"] == "undecided") numbers[mutant["new"]] += "," + number;
+  }
+  ASSERT_EQ(numbers.size(), 2u);
+  const Answer known = tilewright(of_masks + numbers[false].substr(1));
+  EXPECT_EQ(known.status, 0) << known.output;
+  EXPECT_THAT(known.output, AllOf(HasSubstr("undecided, and why:"), Not(HasSubstr("new: "))));
+  const Answer unknown = tilewright(of_masks + numbers[true].substr(1));
+  EXPECT_EQ(unknown.status, 1) << unknown.output;
+  EXPECT_THAT(unknown.output, HasSubstr("new: no result is wrong"));
 }
 
 TEST(CommandTest, NamesSeededFaultsThatItMisses) {

@@ -184,7 +184,7 @@ def checked_offsets(cu_seqlens, q):
         if not isinstance(offsets, torch.Tensor) or offsets.dtype != torch.int32:
             refuse(f"cu_seqlens is of {getattr(offsets, 'dtype', type(offsets).__name__)}",
                    "pass a tensor of torch.int32")
-        if offsets.dim() != 1 or offsets.shape[0] < 2:
+        if offsets.dim() != 1 or offsets.shape[0] < 1:
             refuse(f"cu_seqlens has the shape {tuple(offsets.shape)}",
                    "pass {sequences + 1}, the first row of each sequence and their end")
         if offsets.device != q.device:
@@ -230,7 +230,7 @@ def require_offsets(name, offsets, rows, longest):
     if offsets[0] < 0 or offsets[-1] > rows or (lengths < 0).any():
         refuse(f"{name} is {offsets.tolist()}, of {rows} rows",
                f"let them ascend from at least 0 to at most {rows}")
-    if longest and lengths.max() > longest:
+    if longest and lengths.numel() > 0 and lengths.max() > longest:
         refuse(f"{name} has a sequence of {lengths.max().item()} rows, and max_lengths (or "
                f"max_seqlen) says {longest}", "set it to the longest length")
 

@@ -22,8 +22,8 @@ TW_INLINE Floats add_pairs(Floats sum, Ints a, Ints b) {
 }
 
 template <int rows, int vectors>
-void multiply_pairs(std::int64_t pairs, PairRows a, const float* panel, FloatRows c,
-                    bool from_zero) {
+TW_APART void multiply_pairs(std::int64_t pairs, PairRows a, const float* panel, FloatRows c,
+                             bool from_zero) {
   Sums<rows, vectors> sums;
   sums.start(c, from_zero);
   for (std::int64_t i = 0; i < pairs; ++i) {
@@ -41,6 +41,36 @@ void multiply_pairs(std::int64_t pairs, PairRows a, const float* panel, FloatRow
     });
   }
   sums.end(c);
+}
+
+// Blocks of fewer vectors have more rows: each sum waits for the one before, so that there are to
+// be many. By the logarithms of vectors and of rows, as far as the registers hold them.
+using MultiplyPairs = void (*)(std::int64_t pairs, PairRows a, const float* panel, FloatRows c,
+                               bool from_zero);
+constexpr int kSums = kSumRows * kSumVectors;
+template <int rows, int vectors>
+constexpr MultiplyPairs if_it_fits() {
+  if constexpr (rows * vectors <= kSums && vectors <= kSumVectors) {
+    return multiply_pairs<rows, vectors>;
+  } else {
+    return nullptr;
+  }
+}
+template <int vectors>
+struct OfVectors {
+  MultiplyPairs of_rows[5] = {if_it_fits<1, vectors>(), if_it_fits<2, vectors>(),
+                              if_it_fits<4, vectors>(), if_it_fits<8, vectors>(),
+                              if_it_fits<16, vectors>()};
+};
+constexpr OfVectors<1> kOfVector;
+constexpr OfVectors<2> kOfTwo;
+constexpr OfVectors<4> kOfFour;
+constexpr const MultiplyPairs* kMultiplyPairs[] = {kOfVector.of_rows, kOfTwo.of_rows,
+                                                   kOfFour.of_rows};
+
+// The logarithm of the largest power of two that is not above either.
+TW_INLINE int logarithm(std::int64_t left, std::int64_t most) {
+  return 63 - __builtin_clzll(static_cast<unsigned long long>(smaller_of(left, most)));
 }
 
 TW_INLINE std::uint32_t pair_of(std::uint32_t first, std::uint32_t second) {
@@ -169,23 +199,38 @@ void product_in_pairs(const Product& p) {
   const auto at = [&](const PackedPart& part, std::int64_t row, std::int64_t pair) {
     return a.data + row * a.stride + part.first_term * 2 + pair * 4;
   };
-  for_parts(
-      p, pack,
-      [&](const PackedPart& part, std::int64_t top, std::int64_t rows) {
-        const std::int64_t pairs = pairs_of(part.terms);
-        if (!p.skips_zeros) return Span{0, pairs};
-        return not_zero(rows, pairs, [&](std::int64_t row, std::int64_t pair) {
+  // Under a mask, or where zeros are, fewer rows are looked at together.
+  const std::int64_t step = p.needed.data || p.skips_zeros ? kBlock : kRows;
+  for_packed_parts(p, pack, [&](const PackedPart& part) {
+    const std::int64_t pairs = pairs_of(part.terms);
+    for (std::int64_t top = 0; top < p.m; top += step) {
+      const std::int64_t end = smaller_of(top + step, p.m);
+      const Span needed = needed_columns(p, part, top, end - top);
+      Span terms = {0, pairs};
+      if (p.skips_zeros) {
+        terms = not_zero(end - top, pairs, [&](std::int64_t row, std::int64_t pair) {
           return is_zero(at(part, top + row, pair), kOfPair);
         });
-      },
-      [&](const PackedPart& part, Span pairs, std::int64_t row, std::int64_t column, auto rows,
-          auto vectors) {
-        multiply_pairs<decltype(rows)::value, decltype(vectors)::value>(
-            pairs.end - pairs.begin, {at(part, row, pairs.begin), a.stride},
-            packed_column(scratch.panels, pairs_of(part.terms), column) + pairs.begin * kPanel,
-            {c.data + row * c.stride + part.first_column + column, c.stride},
-            !p.accumulates && part.first_term == 0);
-      });
+      }
+      int vectors = 0;
+      for (std::int64_t column = needed.begin / kPanel * kPanel; column < needed.end;
+           column += (1 << vectors) * kLanes) {
+        const std::int64_t in_panel = kSumVectors - column % kPanel / kLanes;
+        vectors = logarithm((needed.end - column + kLanes - 1) / kLanes, in_panel);
+        int rows = 0;
+        for (std::int64_t row = top; row < end; row += 1 << rows) {
+          rows = logarithm(end - row, kSums >> vectors);
+          kMultiplyPairs[vectors][rows](
+              terms.end - terms.begin, {at(part, row, terms.begin), a.stride},
+              packed_column(scratch.panels, pairs, column) + terms.begin * kPanel,
+              {c.data + row * c.stride + part.first_column + column, c.stride},
+              !p.accumulates && part.first_term == 0);
+        }
+      }
+      const bool is_whole = part.columns == p.n && part.first_term + part.terms == p.k;
+      if (p.done != nullptr && is_whole) p.done->call(p.done->context, end);
+    }
+  });
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "simulator/machine/clock.h"
 
+#include <algorithm>
+
 #include "simulator/vector_clones.h"
 
 namespace tilewright::simulator {
@@ -10,15 +12,21 @@ TW_VECTOR_CLONES void raise_all(std::size_t count, const Epoch* least, Epoch* to
   for (std::size_t i = 0; i < count; ++i) to[i] = to[i] > least[i] ? to[i] : least[i];
 }
 
+TW_VECTOR_CLONES bool any_above(std::size_t count, const Epoch* some, const Epoch* others) {
+  Epoch any = 0;
+  for (std::size_t i = 0; i < count; ++i) any |= static_cast<Epoch>(some[i] > others[i]);
+  return any != 0;
+}
+
 }  // namespace
 
 void Clock::raise(std::size_t count, const Epoch* least, Epoch* to) { raise_all(count, least, to); }
 
 bool Clock::covers(const Clock& other) const {
-  for (std::size_t i = 0; i < other.size(); ++i) {
-    if (other.epochs_[i] > (i < size() ? epochs_[i] : 0)) return false;
-  }
-  return true;
+  const std::size_t both = std::min(size(), other.size());
+  if (any_above(both, other.epochs_.data(), epochs_.data())) return false;
+  return std::all_of(other.epochs_.begin() + static_cast<std::ptrdiff_t>(both), other.epochs_.end(),
+                     [](Epoch epoch) { return epoch == 0; });
 }
 
 void Beyond::join(const Beyond& other) {
@@ -32,9 +40,12 @@ void Beyond::join(const Beyond& other) {
 }
 
 bool Beyond::covers(const Beyond& other) const {
+  if (other.clusters.size() > clusters.size()) return false;
+  auto ours = clusters.begin();
   for (const Cluster& theirs : other.clusters) {
-    const Cluster* ours = find(theirs.number);
-    if (!ours || !ours->known.covers(theirs.known) || !ours->fenced.covers(theirs.fenced)) {
+    while (ours != clusters.end() && ours->number < theirs.number) ++ours;
+    if (ours == clusters.end() || ours->number != theirs.number ||
+        !ours->known.covers(theirs.known) || !ours->fenced.covers(theirs.fenced)) {
       return false;
     }
   }

@@ -11,6 +11,25 @@
 namespace tilewright::simulator {
 namespace {
 
+// Calls `visit(row, whether it exists, bytes from the tensor's data to its element 0)` for the rows
+// of a box.
+template <typename Visit>
+void for_rows(const TensorMap& map, const std::array<std::int64_t, 5>& start, Visit visit) {
+  const std::int64_t rows = map.box_bytes() / map.row_bytes();
+  std::array<std::int64_t, 5> place{};
+  for (std::int64_t row = 0; row < rows; ++row) {
+    std::int64_t offset = map.origin;
+    bool exists = true;
+    for (int axis = 1; axis < map.rank; ++axis) {
+      const std::int64_t at = start[axis] + place[axis];
+      exists = exists && at >= 0 && at < map.extents[axis];
+      offset += at * map.strides[axis];
+    }
+    visit(row, exists, offset);
+    for (int axis = 1; axis < map.rank && ++place[axis] == map.box[axis]; ++axis) place[axis] = 0;
+  }
+}
+
 // Calls `visit(shared address, global pointer, bytes)` for the 16-byte chunks of a box, in order
 // of the shared addresses before the swizzle. `bytes` are those inside the tensor, from the
 // chunk's start on unless `skip` bytes before them lie outside.
@@ -18,23 +37,14 @@ template <typename Visit>
 void for_chunks(const TensorMap& map, std::byte* data, std::int64_t address,
                 const std::array<std::int64_t, 5>& start, Visit visit) {
   const std::int64_t per_chunk = 16 / map.element_bytes;
-  const std::int64_t rows = map.box_bytes() / map.row_bytes();
-  for (std::int64_t row = 0; row < rows; ++row) {
-    std::int64_t rest = row, offset = map.origin;
-    bool exists = true;
-    for (int axis = 1; axis < map.rank; ++axis) {
-      const std::int64_t at = start[axis] + rest % map.box[axis];
-      rest /= map.box[axis];
-      exists = exists && at >= 0 && at < map.extents[axis];
-      offset += at * map.strides[axis];
-    }
+  for_rows(map, start, [&](std::int64_t row, bool exists, std::int64_t offset) {
     if (exists && start[0] >= 0 && start[0] + map.box[0] <= map.extents[0]) {
       std::byte* const global = data + offset + start[0] * map.element_bytes;
       for (std::int64_t byte = 0; byte < map.row_bytes(); byte += 16) {
         const std::int64_t linear = address + row * map.row_bytes() + byte;
         visit(map.swizzled(linear), global + byte, 0, 16);
       }
-      continue;
+      return;
     }
     for (std::int64_t column = 0; column < map.box[0]; column += per_chunk) {
       const std::int64_t first = start[0] + column;
@@ -46,7 +56,7 @@ void for_chunks(const TensorMap& map, std::byte* data, std::int64_t address,
       visit(map.swizzled(linear), global, low * map.element_bytes,
             (high - low) * map.element_bytes);
     }
-  }
+  });
 }
 
 // The elements in memory become the function of them and of those that are brought.
@@ -194,14 +204,15 @@ bool through_right_map(Launch& launch, const Warp& warp, const Instruction& inst
 
 // The access to the part of the tensor that the box covers.
 void order_tensor(Launch& launch, const Warp& warp, const Access& access, const TensorMap& map,
-                  std::byte* data, std::int64_t address, const std::array<std::int64_t, 5>& start) {
+                  std::byte* data, const std::array<std::int64_t, 5>& start) {
   if (!launch.order.is_written(data)) return;
-  for_chunks(map, data, address, start,
-             [&](std::int64_t, const std::byte* global, std::int64_t, std::int64_t bytes) {
-               if (bytes > 0) {
-                 launch.order.bytes.add(reinterpret_cast<std::uint64_t>(global), bytes);
-               }
-             });
+  const std::int64_t low = std::max<std::int64_t>(start[0], 0);
+  const std::int64_t high = std::min(start[0] + map.box[0], map.extents[0]);
+  for_rows(map, start, [&](std::int64_t, bool exists, std::int64_t offset) {
+    if (!exists || low >= high) return;
+    launch.order.bytes.add(reinterpret_cast<std::uint64_t>(data + offset + low * map.element_bytes),
+                           (high - low) * map.element_bytes);
+  });
   launch.order.global(warp, access, launch.order.bytes);
 }
 
@@ -258,7 +269,7 @@ void issue_to(Cta& cta, Launch& launch, Warp& warp, const Instruction& instructi
   kind.async = true;
   const Access read = launch.order.by_unit(warp, instruction, kind, agent, epoch);
   if (load.map) {
-    order_tensor(launch, warp, read, *load.map, load.data, load.address, load.start);
+    order_tensor(launch, warp, read, *load.map, load.data, load.start);
   } else {
     order_source(launch, warp, instruction, read, load.source);
   }
@@ -336,7 +347,7 @@ void issue_store(Launch& launch, Warp& warp, const Instruction& instruction,
   // What reads elements to write them does so atomically for the GPU, in any order.
   const bool reduces = ir::info(instruction.op).reads(ir::Memory::global);
   order_tensor(launch, warp, group(Agents::Kind::store_writes, {true, true, reduces}), *copy.map,
-               copy.data, copy.address, copy.start);
+               copy.data, copy.start);
   warp.stores.push_back(store);
   Event event;
   event.kind = Event::Kind::store;

@@ -89,6 +89,13 @@ std::string wait_text(const Warp& warp) {
   return {};
 }
 
+bool comes_to_named(const Warp& warp, int number) {
+  const PreparedKernel& kernel = launch_of(warp).kernel;
+  const std::vector<int>& roles = kernel.named_users[number];
+  return std::any_of(roles.begin(), roles.end(),
+                     [&](int role) { return kernel.roles[role].has(warp.index); });
+}
+
 // Whether `other` could end the wait, as far as the program's text tells.
 bool could_signal(const Warp& other, const Warp& warp) {
   const Launch& launch = launch_of(warp);
@@ -107,7 +114,7 @@ bool could_signal(const Warp& other, const Warp& warp) {
                          [&](int role) { return launch.kernel.roles[role].has(other.index); });
     }
     case Warp::State::named:
-      return other.cta == warp.cta && !same_place;
+      return other.cta == warp.cta && !same_place && comes_to_named(other, warp.barrier);
     case Warp::State::cluster:
       return other.state != Warp::State::cluster;
     case Warp::State::pair:
@@ -252,6 +259,23 @@ std::string missing_arrivals(const Warp& warp) {
                      launch_of(warp).barrier_name(warp.barrier), barrier.phase);
 }
 
+// Of a wait at a named barrier: who else could come there.
+std::string missing_threads(const Warp& warp) {
+  if (warp.state != Warp::State::named) return {};
+  const NamedBarrier& barrier = warp.cta->named[warp.barrier];
+  const bool others =
+      std::any_of(warp.cta->warps.begin(), warp.cta->warps.end(), [&](const Warp& other) {
+        return other.state != Warp::State::ended && could_signal(other, warp);
+      });
+  const std::string fewer =
+      fmt::format("{} threads for named barrier {}", barrier.arrived, warp.barrier);
+  if (!others) return fewer + ": no other warp comes there";
+  return fmt::format(
+      "an arrival at named barrier {} of {} more threads, before they wait for what these threads "
+      "do behind it; or {}, if no others belong there",
+      warp.barrier, barrier.threads - barrier.arrived, fewer);
+}
+
 // What is wrong with the wait of one warp, if that shows.
 std::string missing_for(const Warp& warp) {
   const Launch& launch = launch_of(warp);
@@ -336,6 +360,7 @@ Fault deadlock(const World& world) {
   for (const Warp* warp : warps) {
     if (fault.missing.empty()) fault.missing = missing_in_second(*warp);
   }
+  if (fault.missing.empty() && !cycle.empty()) fault.missing = missing_threads(*cycle.front());
   for (const auto* list : {&cycle, &warps}) {
     for (const Warp* warp : *list) {
       if (fault.missing.empty()) fault.missing = missing_arrivals(*warp);
@@ -351,6 +376,9 @@ Fault deadlock(const World& world) {
   }
   for (const Warp* warp : warps) {
     if (fault.missing.empty() && cycle.empty()) fault.missing = missing_turn(*warp);
+  }
+  for (const Warp* warp : warps) {
+    if (fault.missing.empty()) fault.missing = missing_threads(*warp);
   }
   return fault;
 }

@@ -30,9 +30,9 @@ std::vector<std::uint16_t> GlobalMemory::written(Range range) const {
   const std::uint64_t end = (reinterpret_cast<std::uint64_t>(range.end) + kCell - 1) / kCell;
   std::vector<std::uint16_t> masks(end - begin);
   for (std::uint64_t block = begin / kCells; block * kCells < end; ++block) {
-    const auto found = shadow_.find(block);
+    const auto found = shadow_.find(block / kPage);
     if (found == shadow_.end()) continue;
-    found->second.for_writes([&](const Bytes& bytes) {
+    found->second[block % kPage].for_writes([&](const Bytes& bytes) {
       for (std::uint64_t i = 0; i < kCells; ++i) {
         const std::uint64_t cell = block * kCells + i;
         if (!(bytes.cells >> i & 1) || cell < begin || cell >= end) continue;

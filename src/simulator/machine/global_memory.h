@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -55,7 +56,14 @@ class GlobalMemory {
   std::string describe(const std::byte* first, std::int64_t bytes) const;
 
   // Of the 1024 bytes from this address on.
-  ShadowBlock& shadow(std::uint64_t block) { return shadow_[block / ShadowBlock::kBytes]; }
+  ShadowBlock& shadow(std::uint64_t block) {
+    const std::uint64_t number = block / ShadowBlock::kBytes, page = number / kPage;
+    if (page != page_ || !blocks_) {
+      page_ = page;
+      blocks_ = shadow_[page].data();
+    }
+    return blocks_[number % kPage];
+  }
   // Of every 16 bytes of the range, which ones have been written.
   std::vector<std::uint16_t> written(Range range) const;
 
@@ -67,7 +75,12 @@ class GlobalMemory {
   std::vector<Range> written_;
   std::vector<Named> names_;
   std::unordered_map<const std::byte*, std::vector<Handed>> handed_;
-  std::unordered_map<std::uint64_t, ShadowBlock> shadow_;
+  // In pages of blocks, of which the last one that was asked for is at hand: one access follows
+  // the other there.
+  static constexpr std::uint64_t kPage = 64;
+  std::unordered_map<std::uint64_t, std::array<ShadowBlock, kPage>> shadow_;
+  std::uint64_t page_ = 0;
+  ShadowBlock* blocks_ = nullptr;
 };
 
 }  // namespace tilewright::simulator

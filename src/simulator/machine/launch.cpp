@@ -258,15 +258,15 @@ void Launch::finish(Warp& warp) {
     log.add({"bulk", store->instruction->where(), kernel.roles[warp.role].where,
              fmt::format("bulk: a store still reads shared memory when its warp ends\n{}",
                          access("read", *store->instruction, warp)),
-             store->group < 0 ? "bulk_commit and bulk_wait {count = 0, read = 1} after it"
-                              : "bulk_wait {count = 0, read = 1} before the kernel ends"});
+             store->group < 0 ? "bulk_commit and bulk_wait_read(0) after it"
+                              : "bulk_wait_read(0) before the kernel ends"});
   }
   if (!warp.products.empty()) {
     const Instruction& product = *warp.products.front().instruction;
     log.add({"wgmma", product.where(), kernel.roles[warp.role].where,
              fmt::format("wgmma: a product is in flight when its warp ends\n{}",
                          access("issue", product, warp)),
-             "wgmma_wait before the kernel ends"});
+             "wait or retire of it before the kernel ends"});
   }
   if (warp.uncommitted) {
     log.add({"tcgen05", warp.uncommitted->where(), kernel.roles[warp.role].where,

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "simulator/machine/access_places.h"
 #include "simulator/machine/cta.h"
 #include "simulator/machine/fault_log.h"
 #include "simulator/machine/machine.h"
@@ -59,6 +60,8 @@ class Launch {
   Timing timing;
   Footprints footprints;
   std::optional<Provenance> provenance;  // where MachineOptions ask for it
+  PlacesOfWarps<SharedPlaces> shared_places;
+  PlacesOfWarps<TensorPlaces> tensor_places;
 
   // Clusters that have not started, and those that are executed.
   bool all_started() const { return to_start_.count() == 0; }

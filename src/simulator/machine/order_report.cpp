@@ -67,8 +67,8 @@ std::string Order::missing_beyond(const Warp& warp, const Access& earlier,
                                  agents.index(earlier.agent));
     if (agents.kind(earlier.agent) == Kind::store_writes && cluster && cluster->known.size() > 0 &&
         cluster->known[issuer] >= earlier.issued) {
-      return "bulk_commit and bulk_wait {count}, without read, between the first and what tells "
-             "of it";
+      return "bulk_commit and bulk_wait, not bulk_wait_read, between the first and what tells of "
+             "it";
     }
   }
   if (actor.launch == &launch_) {
@@ -103,7 +103,7 @@ std::string Order::missing(const Warp& warp, const Access& earlier, const Access
   const int hands_on = agents_.at(rank, Kind::elected_lane, owner.index);
   const bool handed_on = &owner == &warp || knows(warp, elected, hands_on, earlier.issued);
   if (handed_on && kind == Kind::products) {
-    return fmt::format("wgmma_wait in {} for this product before the warp signals or goes on",
+    return fmt::format("wait or retire of this product in {}, before the warp signals or goes on",
                        launch_.describe(earlier.role, earlier.warp, earlier.cta));
   }
   if (handed_on && kind == Kind::tensor_products) {
@@ -111,10 +111,10 @@ std::string Order::missing(const Warp& warp, const Access& earlier, const Access
            "not wait for it (Ring::release_behind_products in place of release)";
   }
   if (handed_on && kind == Kind::store_reads) {
-    return "bulk_commit and bulk_wait {count, read = 1} between them";
+    return "bulk_commit and bulk_wait_read between them";
   }
   if (handed_on && kind == Kind::store_writes) {
-    return "bulk_commit and bulk_wait {count} between them, without read";
+    return "bulk_commit and bulk_wait between them: bulk_wait_read waits for the source alone";
   }
   if (&owner == &warp) return "warp_sync between them: one lane does not wait for the others";
   if (handed_on && kind == Kind::lanes) {

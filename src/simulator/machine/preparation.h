@@ -76,6 +76,7 @@ class Preparation {
   void choose_map(const ir::Operation& operation);
   void signals(int array);
   void waits_for(int array);
+  void comes_to_named(std::int64_t first, std::int64_t count);
   void product(const ir::Operation& operation);
   void join_run(const ir::Operation& operation, Product& made);
   void check_product(const ir::Operation& operation, const Product& made, DType b_type) const;

@@ -446,12 +446,14 @@ void Preparation::visit(const Operation& operation) {
       made.detail = static_cast<int>(attributes.integer(Key::first));
       made.object = static_cast<int>(attributes.integer_or(Key::count, 0));
       made.value = attributes.integer(Key::threads);
+      comes_to_named(made.detail, made.object);
       return;
     }
     case Family::cta_barrier: {  // named barrier 0, of all threads
       Instruction& made = emit(operation);
       made.a = zero();
       made.value = kernel_.threads;
+      comes_to_named(0, 1);
       return;
     }
     case Family::fence:  // value: the scope, of a fence that says one

@@ -81,6 +81,17 @@ void Preparation::waits_for(int array) {
   if (std::find(list.begin(), list.end(), role_) == list.end()) list.push_back(role_);
 }
 
+// A number that the kernel computes without saying a range may be any from `first` on.
+void Preparation::comes_to_named(std::int64_t first, std::int64_t count) {
+  std::array<std::vector<int>, 16>& users = prepared_.named_users;
+  const auto barriers = static_cast<std::int64_t>(users.size());
+  const std::int64_t end = count > 0 ? std::min(first + count, barriers) : barriers;
+  for (std::int64_t number = std::max<std::int64_t>(first, 0); number < end; ++number) {
+    std::vector<int>& list = users[number];
+    if (std::find(list.begin(), list.end(), role_) == list.end()) list.push_back(role_);
+  }
+}
+
 void Preparation::product(const Operation& operation) {
   const ir::Attributes& attributes = operation.attributes;
   const std::vector<ir::ValueId>& operands = operation.operands;

@@ -342,8 +342,9 @@ struct PreparedKernel {
   std::vector<BarrierArray> barrier_arrays;
   int barriers = 0;
   std::vector<TensorMap> maps;
-  std::vector<Role> roles;             // role 0 is the kernel's own body
-  std::vector<int> role_of_warp;       // 0 for a warp in no role
+  std::vector<Role> roles;                       // role 0 is the kernel's own body
+  std::vector<int> role_of_warp;                 // 0 for a warp in no role
+  std::array<std::vector<int>, 16> named_users;  // by barrier: roles that come there
   std::vector<int> registers_of_warp;  // of a thread, as set_max_registers asks for; 0 without one
   std::vector<RegisterInfo> registers;
   std::vector<Scalar> scalars;  // constants and dims in place

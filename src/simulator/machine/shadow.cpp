@@ -36,20 +36,16 @@ Record record_of(const Access& access, const Bytes& bytes) {
   return record;
 }
 
-// The record of the same work that the bytes could be added to, and have been.
-Record* same_bytes(std::vector<Record>& records, const Access& access, const Bytes& bytes) {
-  for (Record& record : records) {
-    if (!same_work(record, access)) continue;
-    if (record.bytes.mask == bytes.mask) {
-      record.bytes.cells |= bytes.cells;
-      return &record;
-    }
-    if (record.bytes.cells == bytes.cells) {
-      record.bytes.mask |= bytes.mask;
-      return &record;
-    }
+// Whether the bytes could be added to the record as one mask has it, and have been.
+bool takes_in(Record& record, const Bytes& bytes) {
+  if (record.bytes.mask == bytes.mask) {
+    record.bytes.cells |= bytes.cells;
+  } else if (record.bytes.cells == bytes.cells) {
+    record.bytes.mask |= bytes.mask;
+  } else {
+    return false;
   }
-  return nullptr;
+  return true;
 }
 
 }  // namespace
@@ -85,7 +81,10 @@ void ShadowBlock::remember(const Access& access, const Bytes& bytes) {
     };
     forget(writes_, before);
     forget(reads_, before);
-    if (!same_bytes(writes_, access, bytes)) writes_.push_back(record_of(access, bytes));
+    const bool known = std::any_of(writes_.begin(), writes_.end(), [&](Record& record) {
+      return same_work(record, access) && takes_in(record, bytes);
+    });
+    if (!known) writes_.push_back(record_of(access, bytes));
     return;
   }
   remember_read(access, bytes);
@@ -93,16 +92,18 @@ void ShadowBlock::remember(const Access& access, const Bytes& bytes) {
 
 void ShadowBlock::remember_read(const Access& access, const Bytes& bytes) {
   Record* free = nullptr;  // one of the agent's that this read leaves nothing of
-  bool emptied = false;
+  bool emptied = false, known = false;
   for (Record& record : reads_) {
     if (record.agent != access.agent || record.cluster != access.cluster) continue;
-    if (same_work(record, access)) continue;
+    if (same_work(record, access)) {
+      known = known || takes_in(record, bytes);
+      continue;
+    }
     record.bytes.remove(bytes);
     if (record.bytes.cells != 0) continue;
     emptied = emptied || free != nullptr;
     free = &record;
   }
-  Record* const known = same_bytes(reads_, access, bytes);
   if (!known && free) {
     static_cast<Access&>(*free) = access;
     free->bytes = bytes;
@@ -135,7 +136,7 @@ void ShadowMemory::join(std::int64_t begin, std::int64_t end) {
   for (std::int64_t i = begin; i < end; ++i) regions_[i].begin = begin;
 }
 
-void ByteSet::add(std::uint64_t address, std::int64_t bytes) {
+void ByteSet::add_parts(std::uint64_t address, std::int64_t bytes) {
   const std::uint64_t end = address + bytes;
   while (address < end) {
     const std::uint64_t cell = address / ShadowBlock::kCell;
@@ -153,7 +154,7 @@ void ByteSet::add(std::uint64_t address, std::int64_t bytes) {
 }
 
 void ByteSet::sort() {
-  const auto before = [](const Cell& a, const Cell& b) { return a.number < b.number; };
+  const auto before = [](const ByteCell& a, const ByteCell& b) { return a.number < b.number; };
   if (!std::is_sorted(cells_.begin(), cells_.end(), before)) {
     std::sort(cells_.begin(), cells_.end(), before);
   }

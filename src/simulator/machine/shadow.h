@@ -158,22 +158,40 @@ class ShadowMemory {
   std::vector<Region> regions_;  // a block each, and one behind the last
 };
 
+// Which bytes of the 16 from `number` times 16 on.
+struct ByteCell {
+  std::uint64_t number = 0;
+  std::uint16_t mask = 0;
+};
+
 // A set of bytes, gathered access by access and then visited block by block.
 class ByteSet {
  public:
-  void add(std::uint64_t address, std::int64_t bytes);
+  void add(std::uint64_t address, std::int64_t bytes) {
+    const auto count = static_cast<std::uint64_t>(bytes);
+    if ((address | count) % ShadowBlock::kCell != 0) return add_parts(address, bytes);
+    const std::uint64_t first = address / ShadowBlock::kCell,
+                        end = first + count / ShadowBlock::kCell;
+    for (std::uint64_t cell = first; cell < end; ++cell) cells_.push_back({cell, Bytes::kWhole});
+  }
+  // Those of the cells, `by` cells further.
+  void add(const std::vector<ByteCell>& cells, std::uint64_t by) {
+    for (const ByteCell& cell : cells) cells_.push_back({cell.number + by, cell.mask});
+  }
+  // Each once, in order; the set is empty afterwards.
+  std::vector<ByteCell> take() {
+    sort();
+    return std::exchange(cells_, {});
+  }
   void clear() { cells_.clear(); }
   // `visit(address of the block, Bytes)`; the set is empty afterwards.
   template <typename Visit>
   void drain(Visit visit);
 
  private:
-  struct Cell {
-    std::uint64_t number = 0;
-    std::uint16_t mask = 0;
-  };
+  void add_parts(std::uint64_t address, std::int64_t bytes);
   void sort();
-  std::vector<Cell> cells_;
+  std::vector<ByteCell> cells_;
 };
 
 template <typename Visit>

@@ -80,6 +80,17 @@ void SharedMemory::hold(std::int64_t address, std::int64_t bytes) {
   changed(address, bytes);
 }
 
+void SharedMemory::hold(const std::vector<ByteCell>& cells, std::int64_t by) {
+  if (cells.empty()) return;
+  ++time_;
+  for (const ByteCell& cell : cells) {
+    const std::uint64_t number = cell.number + by;
+    held_[number] |= cell.mask;
+    if (held_[number] == kWhole) whole_[number / 64] |= std::uint64_t{1} << number % 64;
+    page_time_[number / 64] = time_;
+  }
+}
+
 void SharedMemory::poison(std::int64_t address, std::int64_t bytes) {
   for_cells(address, bytes, [&](std::int64_t cell, std::int64_t cells, std::uint16_t mask) {
     if (mask == kWhole) {

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <vector>
 
+#include "simulator/machine/shadow.h"
+
 namespace tilewright::simulator {
 
 // The shared memory of one CTA: bytes and which of them hold something. Address 0 is the start of
@@ -27,13 +29,24 @@ class SharedMemory {
     for (std::int64_t i = page; i < page + pages; ++i) missing |= ~whole_[i] & chunks;
     return missing == 0;
   }
+  // Of the cells, `by` cells further.
+  bool initialised(const std::vector<ByteCell>& cells, std::int64_t by) const {
+    std::uint32_t missing = 0;
+    for (const ByteCell& cell : cells) missing |= ~held_[cell.number + by] & cell.mask;
+    return missing == 0;
+  }
   void write(std::int64_t address, const std::byte* data, std::int64_t bytes);
+  // Before `hold` of what they belong to.
+  void put(std::int64_t address, const std::byte* data, std::int64_t bytes) {
+    std::memcpy(bytes_.data() + address, data, bytes);
+  }
   // 16 bytes at an address that is a multiple of 16, before `hold` of what they belong to.
   void put_chunk(std::int64_t address, const std::byte* data) {
     std::memcpy(bytes_.data() + address, data, 16);
   }
   // As `write`, of bytes whose values do not matter.
   void hold(std::int64_t address, std::int64_t bytes);
+  void hold(const std::vector<ByteCell>& cells, std::int64_t by);
   // What is there is no longer to be read.
   void poison(std::int64_t address, std::int64_t bytes);
 

@@ -140,38 +140,66 @@ void access_global(Launch& launch, Warp& warp, const Instruction& instruction) {
   const bool ordered = launch.order.is_written(data);
   if (!loads && access.repeated_warp[position % access.spread.warps]) return;
   if (!ordered && !instruction.valued) return;
-  std::vector<std::int64_t> starts(rank), ends(rank);
+  static thread_local std::vector<std::int64_t> starts, ends;
+  starts.resize(rank);
+  ends.resize(rank);
   for (std::size_t axis = 0; axis < rank; ++axis) {
     starts[axis] = warp.integer(access.starts[axis]);
     ends[axis] = std::min(tensor.shape[axis], warp.integer(access.limits[axis]));
   }
   if (ordered && !access.order) add_runs(launch, access, position, starts, ends, data);
-  for (int i = 0; i < info.elements && (instruction.valued || access.order); ++i) {
-    for (int l = 0; l < kLanes; ++l) {
-      if (!loads && access.repeated_lane[l]) continue;
-      std::int64_t offset = 0;
-      bool exists = true;
-      for (std::size_t axis = 0; axis < rank; ++axis) {
+  if (instruction.valued || access.order) {
+    const TensorPlaces& places =
+        launch.tensor_places.of(instruction.detail, position, access.spread.warps,
+                                [&] { return tensor_places(access, info.elements, position); });
+    std::int64_t first = 0;
+    bool all_exist = true;
+    for (std::size_t axis = 0; axis < rank; ++axis) {
+      all_exist = all_exist && starts[axis] + places.low[axis] >= 0 &&
+                  starts[axis] + places.high[axis] < ends[axis];
+      first += starts[axis] * tensor.strides[axis];
+    }
+    const auto exists = [&](int i, int l) {
+      for (std::size_t axis = 0; axis < rank && !all_exist; ++axis) {
         const int tile_axis = access.tile_axis[axis];
         const std::int64_t at =
             starts[axis] + (tile_axis < 0 ? 0 : access.spread.at(tile_axis, i, l, position));
-        exists = exists && at >= 0 && at < ends[axis];
-        offset += at * tensor.strides[axis];
+        if (at < 0 || at >= ends[axis]) return false;
       }
-      std::byte* const at = data + offset * size;
-      if (exists && access.order) {
-        launch.order.word(warp, instruction, {at, size, *access.order, loads || adds, !loads});
+      return true;
+    };
+    const bool row_by_row = is_float(tensor.dtype) && !access.order && !adds && !access.returns;
+    std::byte row[kLanes * 8];
+    for (int i = 0; i < info.elements; ++i) {
+      const std::int64_t* const elements = places.elements.data() + std::ptrdiff_t{i} * kLanes;
+      if (row_by_row && !loads) from_float(tensor.dtype, array.row<float>(i), row, kLanes);
+      for (int l = 0; l < kLanes; ++l) {
+        if (!loads && access.repeated_lane[l]) continue;
+        const bool is_there = exists(i, l);
+        std::byte* const at = data + (first + elements[l]) * size;
+        if (row_by_row) {
+          if (loads) {
+            std::memcpy(row + l * size, is_there ? at : kZero, size);
+          } else if (is_there) {
+            std::memcpy(at, row + l * size, size);
+          }
+          continue;
+        }
+        if (is_there && access.order) {
+          launch.order.word(warp, instruction, {at, size, *access.order, loads || adds, !loads});
+        }
+        if (!instruction.valued) continue;
+        if (loads) {
+          from_bytes(array, tensor.dtype, i, l, is_there ? at : kZero);
+        } else if (is_there) {
+          std::byte before[8];
+          std::memcpy(before, at, size);
+          (adds ? add_bytes : to_bytes)(array, tensor.dtype, i, l, at);
+          if (access.order) launch.world.changed(at, size);
+          if (access.returns) give_to_all(array, tensor.dtype, access.spread, i, l, before);
+        }
       }
-      if (!instruction.valued) continue;
-      if (loads) {
-        from_bytes(array, tensor.dtype, i, l, exists ? at : kZero);
-      } else if (exists) {
-        std::byte before[8];
-        std::memcpy(before, at, size);
-        (adds ? add_bytes : to_bytes)(array, tensor.dtype, i, l, at);
-        if (access.order) launch.world.changed(at, size);
-        if (access.returns) give_to_all(array, tensor.dtype, access.spread, i, l, before);
-      }
+      if (row_by_row && loads) to_float(tensor.dtype, row, array.row<float>(i), kLanes);
     }
   }
   if (access.order) return;
@@ -248,47 +276,63 @@ void access_elements(Launch& launch, Warp& warp, const Instruction& instruction)
       launch.kernel.allocations[allocation].offset + warp.integer(instruction.a);
   const int position = position_in_role(launch, warp);
   const int size = size_of(info.dtype);
-  const int column_axis = access.spread.rank - 1;
   if (!load && access.repeated_warp[position % access.spread.warps]) return;
+  const SharedPlaces& places = launch.shared_places.of(
+      instruction.detail, position, access.spread.warps,
+      [&] { return shared_places(access, info.elements, size, !load, position); });
   const bool valued = launch.kernel.valued;
   // The elements of one access lie side by side.
   const int bytes = size * access.vector;
-  for (int i = 0; i < info.elements; i += access.vector) {
+  const Allocation& place = launch.kernel.allocations[allocation];
+  const bool fits = base % 16 == 0 && places.aligned && base + places.low >= place.offset &&
+                    base + places.high <= place.offset + place.bytes();
+  const std::int64_t first_cell = base / 16;
+  const bool held = load && fits && shared.initialised(places.cells, first_cell);
+  const bool by_row = is_float(info.dtype) && valued;
+  static thread_local std::vector<std::byte> rows;
+  rows.resize(static_cast<std::size_t>(bytes) * kLanes);
+  const auto row_of = [&](int j) { return rows.data() + std::ptrdiff_t{j} * kLanes * size; };
+  const bool looks_at_each = valued || !fits || (load && !held) || launch.provenance;
+  for (int i = 0; i < info.elements && looks_at_each; i += access.vector) {
+    for (int j = 0; j < access.vector && by_row && !load; ++j) {
+      from_float(info.dtype, array.row<float>(i + j), row_of(j), kLanes);
+    }
     for (int l = 0; l < kLanes; ++l) {
       if (!load && access.repeated_lane[l]) continue;
-      const std::int64_t row = column_axis > 0 ? access.spread.at(0, i, l, position) : 0;
-      std::int64_t column = access.spread.at(column_axis, i, l, position);
-      std::int64_t address = base + row * access.row_bytes;
-      if (access.panel_columns > 0) {
-        address += column / access.panel_columns * access.panel_bytes;
-        column %= access.panel_columns;
+      const std::int64_t address = base + places.bytes[i / access.vector * kLanes + l];
+      if (!fits) {
+        if (!launch.inside(warp, instruction, allocation, address, bytes) ||
+            !launch.aligned(warp, instruction, allocation, address, bytes)) {
+          return launch.order.bytes.clear();
+        }
+        launch.order.bytes.add(address, bytes);
       }
-      const std::int64_t byte = column * size;
-      const std::int64_t flipped = row / access.divisor & access.mask;
-      address += ((byte / 16) ^ flipped) * 16 + byte % 16;
-      if (!launch.inside(warp, instruction, allocation, address, bytes) ||
-          !launch.aligned(warp, instruction, allocation, address, bytes)) {
-        return launch.order.bytes.clear();
-      }
-      launch.order.bytes.add(address, bytes);
-      if (load) {
+      if (load && !held) {
         launch.check_held(warp, instruction, *warp.cta, allocation, address, bytes);
-        for (int j = 0; j < access.vector && valued; ++j) {
+      }
+      for (int j = 0; j < access.vector && valued; ++j) {
+        std::byte element[8];
+        std::byte* const at = by_row ? row_of(j) + l * size : element;
+        if (!load) {
+          if (!by_row) to_bytes(array, info.dtype, i + j, l, at);
+          shared.put(address + j * size, at, size);
+        } else if (by_row) {
+          std::memcpy(at, shared.at(address + j * size), size);
+        } else {
           from_bytes(array, info.dtype, i + j, l, shared.at(address + j * size));
         }
-        continue;
       }
-      if (valued) {
-        std::byte elements[16] = {};
-        for (int j = 0; j < access.vector; ++j) {
-          to_bytes(array, info.dtype, i + j, l, elements + j * size);
-        }
-        shared.write(address, elements, bytes);
-      } else {
-        shared.hold(address, bytes);
-      }
+      if (load) continue;
+      if (!fits) shared.hold(address, bytes);
       if (launch.provenance) launch.provenance->forget(*warp.cta, address, bytes);
     }
+    for (int j = 0; j < access.vector && by_row && load; ++j) {
+      to_float(info.dtype, row_of(j), array.row<float>(i + j), kLanes);
+    }
+  }
+  if (fits) {
+    launch.order.bytes.add(places.cells, first_cell);
+    if (!load) shared.hold(places.cells, first_cell);
   }
   launch.order.shared(warp, launch.order.by_threads(warp, instruction, {!load}), *warp.cta,
                       allocation, launch.order.bytes);
