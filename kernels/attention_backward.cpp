@@ -22,6 +22,16 @@
 // bits.
 namespace tilewright::kernels {
 
+namespace {
+// D, without what the gradient of LSE takes from it.
+Tile sums_of_products(const TensorView& O, const TensorView& dO, const Block& rows) {
+  const auto numbers = [](const TensorView& view) {
+    return load(view, Cache::evict_first).cast(f32);
+  };
+  return reduce_sum(numbers(O) * numbers(dO), 1).reshape({rows.size()});
+}
+}  // namespace
+
 template <typename Sequences>
 Kernel statistics_of_rows(const Attention& a, const StatisticsPlan& plan, const std::string& name) {
   Kernel kernel(name);
@@ -41,13 +51,10 @@ Kernel statistics_of_rows(const Attention& a, const StatisticsPlan& plan, const 
   const auto at = sequences.block_of_queries(kernel, kStatisticRows);
   const Block rows = fills ? at.queries_or_zeros(at.number, kStatisticRows) : at.block;
 
-  const auto part = [&](const Tensor& tensor) {
-    return load(at.rows(tensor, rows, at.head), Cache::evict_first).cast(f32);
-  };
   const auto numbers = [&](const Tensor& tensor) {
     return load(at.row_numbers(tensor, rows, at.head));
   };
-  const Tile sum = reduce_sum(part(O) * part(dO), 1).reshape({rows.size()});
+  const Tile sum = sums_of_products(at.rows(O, rows, at.head), at.rows(dO, rows, at.head), rows);
   store(at.kept(D, rows, at.head), dLSE ? sum - numbers(*dLSE) : sum);
   store(at.kept(L, rows, at.head), in_powers_of_two(numbers(LSE)));
   if (plan.turns > 0) {
@@ -325,6 +332,23 @@ void backward_in_parts(const Attention& a, const Recording<Batch>& to) {
 
 Kernel backward_statistics(const Attention& a, bool of_lse, const std::string& name) {
   return statistics_of_rows<Batch>(a, {of_lse, /*multiple=*/1, /*turns=*/0}, name);
+}
+
+Kernel packed_backward_statistics(const Attention& a, bool of_lse, const std::string& name) {
+  Kernel kernel(name);
+  const Dim queries = kernel.dim("total_queries");
+  const std::vector<Dim> of_rows{a.heads, queries}, of_queries{queries, a.heads, a.dim_v};
+  const Tensor O = kernel.in("O", a.dtype, of_queries), dO = kernel.in("dO", a.dtype, of_queries);
+  const Tensor LSE = kernel.in("LSE", f32, of_rows);
+  std::optional<Tensor> dLSE;
+  if (plan_case("gradient of LSE", of_lse)) dLSE = kernel.in("dLSE", f32, of_rows);
+  const Tensor L = kernel.out("L", f32, of_rows), D = kernel.out("D", f32, of_rows);
+  const auto [x, h] = kernel.grid(ceil_div(queries, kStatisticRows), a.heads);
+  const Block rows = queries.block(x, kStatisticRows);
+  const Tile sum = sums_of_products(O(rows, h, all), dO(rows, h, all), rows);
+  store(D(h, rows), dLSE ? sum - load((*dLSE)(h, rows)) : sum);
+  store(L(h, rows), in_powers_of_two(load(LSE(h, rows))));
+  return kernel;
 }
 
 Attention with_backward_blocks(Attention a) {

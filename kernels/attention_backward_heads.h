@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -17,43 +16,69 @@ namespace tilewright::kernels {
 
 // Rows of which each rank has whole blocks, in each of its pieces. Raises for what does not fit.
 BackwardPlan heads_backward_plan(const SequenceParallelAttention& o, const Attention& own,
-                                 const Caller& caller);
+                                 bool is_packed, const Caller& caller);
 // What a rank attends with.
 Attention own_backward_heads(const SequenceParallelAttention& o);
-// Q, K, V and dO of all heads of own rows; the same of the others' rows of own heads, L and D of
-// all rows of these, sums of dQ; dQ, dK and dV, of all heads of own rows; words that are 0 before,
-// sums of dK and dV where heads share keys; words that have the number of the run when rows of
-// another rank have come.
-Kernel gradients_of_heads_sm90(const SequenceParallelAttention& o, const std::string& name,
-                               const Caller& caller);
+// Where packed sequences begin; Q, K, V and dO of all heads of own rows; the same of the others'
+// rows of own heads, L and D of all rows of these, sums of dQ; dQ, dK and dV, of all heads of own
+// rows; words that are 0 before, sums of dK and dV where heads share keys; words that have the
+// number of the run when rows of another rank have come.
+Kernel gradients_of_heads_sm90(const SequenceParallelAttention& o, bool is_packed,
+                               const std::string& name, const Caller& caller);
 
-class HeadsOfRanks : public BatchKeys {
+// Of the first head of keys so many heads of queries come before the kernel begins. The others of
+// these come while it works on them.
+inline int heads_before(int group) { return (group + 3) / 4; }
+// A word of each rank for each own head of keys, and for what of the first one comes late.
+inline Dim arrival_words(int group, int kv_heads, int ranks) {
+  return ranks * (kv_heads + (heads_before(group) < group ? 1 : 0));
+}
+
+// What is of all sequences together, where these are of one length or packed.
+struct OneLengthOverRanks : BatchKeys {
+  OneLengthOverRanks(Kernel& kernel, const Attention& a, bool ordered, const Dim& parts,
+                     Division division)
+      : BatchKeys(kernel, a, ordered, parts, division, 1, /*arrive=*/true) {
+    sequences_first_ = false;
+  }
+  const Dim& all_queries() const { return queries; }
+  const Dim& all_keys() const { return keys; }
+  std::vector<Dim> in_sequences(const Dim& rows, int heads, int dim) const {
+    return {batch, rows, heads, dim};
+  }
+};
+// Blocks are cut where pieces of the axis may be.
+struct PackedOverRanks : PackedKeys {
+  PackedOverRanks(Kernel& kernel, const Attention& a, bool ordered, const Dim& parts,
+                  Division division)
+      : PackedKeys(kernel, a, ordered, parts, division, 1, /*arrive=*/true, BlocksFrom::axis) {}
+  const Dim& all_queries() const { return total_queries; }
+  const Dim& all_keys() const { return total_keys; }
+  std::vector<Dim> in_sequences(const Dim& rows, int heads, int dim) const {
+    return {rows, heads, dim};
+  }
+};
+
+template <typename Keys>
+class HeadsOfRanks : public Keys {
  public:
+  using One = typename Keys::One;
   HeadsOfRanks(Kernel& kernel, const Attention& a, bool ordered, const Dim& parts,
                Division division, const SequenceParallelAttention& o)
-      : BatchKeys(kernel, a, ordered, parts, division),
+      : Keys(kernel, a, ordered, parts, division),
         kernel_(kernel),
         ranks_(o.ranks),
-        of_queries_(queries / o.ranks, o.ranks, o.shards),
-        of_keys_(keys / o.ranks, o.ranks, o.shards),
+        of_queries_(this->all_queries() / o.ranks, o.ranks, o.shards),
+        of_keys_(this->all_keys() / o.ranks, o.ranks, o.shards),
         own_Q_(kernel.in("own_Q", a.dtype, of_own_queries(a.dim))),
         own_K_(kernel.in("own_K", a.dtype, of_own_keys(a.dim))),
         own_V_(kernel.in("own_V", a.dtype, of_own_keys(a.dim_v))),
         own_dO_(kernel.in("own_dO", a.dtype, of_own_queries(a.dim_v))),
-        arrived_(
-            kernel.symmetric("arrived", i32, {words(a.heads / a.kv_heads, a.kv_heads, o.ranks)})) {
-    sequences_first_ = false;
+        arrived_(kernel.symmetric("arrived", i32,
+                                  {arrival_words(a.heads / a.kv_heads, a.kv_heads, o.ranks)})) {
     const int group = a.heads / a.kv_heads;
     plan_case("queries of a rank's first keys come late", heads_before(group) < group);
     plan_case("pieces at two ends", of_keys_.pieces_of_rank() > 1);
-  }
-
-  // Of the first head of keys so many heads of queries come before the kernel begins. The others of
-  // these come while it works on them.
-  static int heads_before(int group) { return (group + 3) / 4; }
-  // A word of each rank for each own head of keys, and for what of the first one comes late.
-  static Dim words(int group, int kv_heads, int ranks) {
-    return ranks * (kv_heads + (heads_before(group) < group ? 1 : 0));
   }
 
   static Tensor query_gradient(Kernel& kernel, const HeadsOfRanks& s, DType dtype, int dim) {
@@ -71,7 +96,7 @@ class HeadsOfRanks : public BatchKeys {
     const OwnPlace at = place_of(of_queries_, rows);
     when(
         at.rank == kernel_.rank(),
-        [&] { body(own_Q_, own_dO_, at.rows, kernel_.rank() * heads + head); },
+        [&] { body(own_Q_, own_dO_, at.rows, kernel_.rank() * this->heads + head); },
         [&] { body(Q, dO, rows, head); });
   }
   template <typename Body>
@@ -80,18 +105,18 @@ class HeadsOfRanks : public BatchKeys {
     const OwnPlace at = place_of(of_keys_, rows);
     when(
         at.rank == kernel_.rank(),
-        [&] { body(own_K_, own_V_, at.rows, kernel_.rank() * kv_heads + head); },
+        [&] { body(own_K_, own_V_, at.rows, kernel_.rank() * this->kv_heads + head); },
         [&] { body(K, V, rows, head); });
   }
 
   // Where the rows' owner has them.
   TensorView query_output(const One& one, const Tensor& to, const Block& rows, const Index& head,
                           const Selector& columns = all) const {
-    return output(of_queries_, one, to, rows, kernel_.rank() * heads + head, columns);
+    return output(of_queries_, one, to, rows, kernel_.rank() * this->heads + head, columns);
   }
   TensorView key_output(const One& one, const Tensor& to, const Block& rows, const Index& head,
                         const Selector& columns) const {
-    return output(of_keys_, one, to, rows, kernel_.rank() * kv_heads + head, columns);
+    return output(of_keys_, one, to, rows, kernel_.rank() * this->kv_heads + head, columns);
   }
 
   // Until all others' rows of a head of keys have come, with the queries that see it, but for those
@@ -134,30 +159,34 @@ class HeadsOfRanks : public BatchKeys {
     fence_proxy_async_global();
   }
   std::vector<Dim> of_own_queries(int dim) const {
-    return {batch, of_queries_.rows(), heads * ranks_, dim};
+    return this->in_sequences(of_queries_.rows(), this->heads * ranks_, dim);
   }
   std::vector<Dim> of_own_keys(int dim) const {
-    return {batch, of_keys_.rows(), kv_heads * ranks_, dim};
+    return this->in_sequences(of_keys_.rows(), this->kv_heads * ranks_, dim);
   }
-  // Whose rows they are, and where these are among its own.
+  // Whose rows they are, and where these are among its own. Of a packed sequence's block a part may
+  // have no rows, and begin behind its piece.
   struct OwnPlace {
     Index rank;
     Block rows;
   };
   static OwnPlace place_of(const DividedAxis& axis, const Block& rows) {
     const Dim of_piece = max(axis.early_rows(), 1);
-    const Index piece = rows.start() / of_piece;
+    const Index row = Keys::kOneLength ? rows.start() : min(rows.start(), rows.limit() - 1);
+    const Index piece = row / of_piece;
     const Index before = piece * of_piece;
     Index first = rows.start() - before;
     if (axis.pieces_of_rank() > 1) {
       first = first + select(axis.is_late(piece), of_piece, 0);
     }
-    return {axis.owner(piece), Block(first, rows.size(), Index(axis.rows()))};
+    const Index owner = axis.owner(piece);
+    if (Keys::kOneLength) return {owner, Block(first, rows.size(), Index(axis.rows()))};
+    return {owner, Block(first, rows.size(), first + (rows.limit() - rows.start()), axis.rows())};
   }
   static TensorView output(const DividedAxis& axis, const One& one, const Tensor& to,
                            const Block& rows, const Index& head, const Selector& columns) {
     const OwnPlace at = place_of(axis, rows);
-    return to.at(at.rank)(one.sequence, at.rows, head, columns);
+    return one.rows(to.at(at.rank), at.rows, head, columns);
   }
 
   Kernel& kernel_;

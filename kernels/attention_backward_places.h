@@ -159,10 +159,11 @@ struct KeyPlace {
 };
 
 // In which order CTAs add to dQ, whether there are several members, and the CTAs of a block of
-// keys.
+// keys. `arrive`: heads come one behind the other while the kernel works.
 struct KeyOrder {
   bool ordered, shared, causal;
   int ctas;
+  bool arrive = false;
 };
 
 // The blocks of keys of all heads: those of `group` heads follow each other, of which the first
@@ -178,6 +179,8 @@ struct KeyOrder {
 // Without turns several members go down and up by turns, if there is a mask: a group's blocks begin
 // together at the last row, and where they end, those of the next group begin, so that all are at
 // about the same row, which stays in L2.
+// Heads that arrive follow each other in groups that just fill the machine: a group begins with its
+// last head.
 // Of many sequences, or with a window that is short beside the keys, no block is long beside the
 // work: the last group is dealt as the others, and what a span of a group's blocks has summed is
 // converted by the next span.
@@ -194,8 +197,8 @@ class HeadGroups {
         by_members_(max(many_, max(2 - members, 0))),
         order_(order) {
     const Dim blocks = max(of_head, 1), wave = multiprocessors() / order.ctas;
-    Dim least = max(fit, wave / blocks);
-    if (order.ordered) {
+    Dim least = order.arrive ? wave / blocks : max(fit, wave / blocks);
+    if (order.ordered && !order.arrive) {
       const Dim is_long = min(blocks / kLong, 1);
       least = max(least, is_long * min(ceil_div(wave * 2, blocks), heads / 8));
     }
@@ -345,14 +348,14 @@ class BatchKeys : public Batch, public OwnRows {
  public:
   static constexpr bool kOneLength = true;
   BatchKeys(Kernel& kernel, const Attention& a, bool ordered, const Dim& parts,
-            Division division = Division::even, int ctas = 1)
+            Division division = Division::even, int ctas = 1, bool arrive = false)
       : Batch(kernel, a, Of::both),
         block_q_(a.block_q),
         window_(a),
         rows_(ceil_div(queries, a.block_q)),
         parts_(a, parts, kept_key_blocks(a.block_k) * ctas, division),
         groups_(ceil_div(keys, a.block_k), batch * a.kv_heads * parts_.count, parts_.members,
-                fit(a, ordered), {ordered, parts_.group > 1, a.causal, ctas},
+                fit(a, ordered), {ordered, parts_.group > 1, a.causal, ctas, arrive},
                 stretches_of(a, keys)) {}
   const HeadParts& parts() const { return parts_; }
   // Heads of the keys. The first parts of all of them come first: the next ones then find their
@@ -425,15 +428,16 @@ class PackedKeys : public Packed, public OwnRows {
  public:
   static constexpr bool kOneLength = false;
   PackedKeys(Kernel& kernel, const Attention& a, bool ordered, const Dim& parts,
-             Division division = Division::even, int ctas = 1)
-      : Packed(kernel, a, Of::both, a.block_q),
+             Division division = Division::even, int ctas = 1, bool arrive = false,
+             BlocksFrom blocks = BlocksFrom::sequence)
+      : Packed(kernel, a, Of::both, a.block_q, blocks),
         block_q_(a.block_q),
         block_k_(a.block_k),
         window_(a, has_registers_for_windows(a)),
         rows_(query_sequences().tiles(a.block_q)),
         parts_(a, parts, kept_key_blocks(a.block_k) * ctas, division),
         groups_(key_sequences().tiles(a.block_k), a.kv_heads * parts_.count, parts_.members,
-                ordered ? fit(a) : Dim(1), {ordered, parts_.group > 1, a.causal, ctas},
+                ordered ? fit(a) : Dim(1), {ordered, parts_.group > 1, a.causal, ctas, arrive},
                 max(batch, stretches_of(a, total_keys))) {}
   const HeadParts& parts() const { return parts_; }
   // Heads of the keys. The first parts of all of them come first: the next ones then find their

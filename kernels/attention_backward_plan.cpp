@@ -101,11 +101,11 @@ Attention own_backward_heads(const SequenceParallelAttention& o) {
 }
 
 BackwardPlan heads_backward_plan(const SequenceParallelAttention& o, const Attention& own,
-                                 const Caller& caller) {
+                                 bool is_packed, const Caller& caller) {
   const Attention& a = o.attention;
-  const auto refuse = [&](const std::string& what, const char* fix) {
-    caller.refuse(
-        what, std::string(fix) + "; or sequence_parallel_attention_backward_sm90, which takes it");
+  const auto refuse = [&](const std::string& what, const std::string& fix) {
+    caller.refuse(what, fix + "; or sequence_parallel_" + (is_packed ? "varlen_" : "") +
+                            "attention_backward_sm90, which takes it");
   };
   if (!divides_heads(o)) {
     refuse(
@@ -113,7 +113,7 @@ BackwardPlan heads_backward_plan(const SequenceParallelAttention& o, const Atten
         "take a multiple of the ranks");
   }
   if (a.sinks) refuse("sinks have a gradient", "take none");
-  return backward_plan(own, Order::blocks, KeySums::in_turn, false, caller);
+  return backward_plan(own, Order::blocks, KeySums::in_turn, is_packed, caller);
 }
 
 // Sums of dK and dV are in memory, of one part too, and no last one converts what stays.

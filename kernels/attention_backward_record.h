@@ -39,6 +39,8 @@ struct BackwardRecording {
 // The statistics of rows. record_backward reads them with rows of zeros behind the last, to a whole
 // block of queries.
 Kernel backward_statistics(const Attention& attention, bool of_lse, const std::string& name);
+// The same of all rows of a packed axis, whichever sequences have them.
+Kernel packed_backward_statistics(const Attention& attention, bool of_lse, const std::string& name);
 
 void record_backward(const Attention& attention, const BackwardRecording<BatchShapes>& to,
                      bool is_sm90, const Caller& caller);

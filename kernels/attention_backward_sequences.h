@@ -112,11 +112,12 @@ class Packed : public PackedShapes {
  public:
   using Shapes = PackedShapes;
   static constexpr bool kFills = false;  // there are blocks that no sequence has
-  Packed(Kernel& kernel, const Attention& a, Of of, int multiple = 1)
+  Packed(Kernel& kernel, const Attention& a, Of of, int multiple = 1,
+         BlocksFrom blocks = BlocksFrom::sequence)
       : Shapes(kernel, a, of != Of::keys, of != Of::queries), a_(a), multiple_(multiple) {
     const auto given = [&](const char* name) { return kernel.in(name, i32, of_first_rows()); };
-    if (of != Of::keys) queries_.emplace(total_queries, given("cu_seqlens_q"));
-    if (of != Of::queries) keys_.emplace(total_keys, given("cu_seqlens_k"));
+    if (of != Of::keys) queries_.emplace(total_queries, given("cu_seqlens_q"), blocks);
+    if (of != Of::queries) keys_.emplace(total_keys, given("cu_seqlens_k"), blocks);
   }
   static std::vector<Buffer> first_rows(Program& program, const Shapes& shapes) {
     return {program.in("cu_seqlens_q", i32, shapes.of_first_rows()),

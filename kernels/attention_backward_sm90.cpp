@@ -571,12 +571,16 @@ Kernel gradients_sm90(const Attention& a, const BackwardPlan& plan, const std::s
 template Kernel gradients_sm90<Batch>(const Attention&, const BackwardPlan&, const std::string&);
 template Kernel gradients_sm90<Packed>(const Attention&, const BackwardPlan&, const std::string&);
 
-Kernel gradients_of_heads_sm90(const SequenceParallelAttention& o, const std::string& name,
-                               const Caller& caller) {
+Kernel gradients_of_heads_sm90(const SequenceParallelAttention& o, bool is_packed,
+                               const std::string& name, const Caller& caller) {
   const Attention own = own_backward_heads(o);
-  const BackwardPlan plan = heads_backward_plan(o, own, caller);
+  const BackwardPlan plan = heads_backward_plan(o, own, is_packed, caller);
   Kernel kernel(name);
-  Backward<HeadsOfRanks>(kernel, own, plan, o);
+  if (is_packed) {
+    Backward<HeadsOfRanks<PackedOverRanks>>(kernel, own, plan, o);
+  } else {
+    Backward<HeadsOfRanks<OneLengthOverRanks>>(kernel, own, plan, o);
+  }
   return kernel;
 }
 

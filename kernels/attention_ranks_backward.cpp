@@ -58,7 +58,7 @@ class GradientsByHeads {
     exchange("V", Way::in, false, a.dim_v, &BackwardTensors::V);
     declare_offsets();
     if (a.sinks) own_.sinks = program.in("sinks", f32, {a.heads});
-    if constexpr (kPacked) {
+    if (!makes_statistics()) {
       exchange("O", Way::in, true, a.dim_v, &BackwardTensors::O);
       exchange("LSE", Way::in, true, 0, &BackwardTensors::LSE);
       exchange("dO", Way::in, true, a.dim_v, &BackwardTensors::dO);
@@ -87,7 +87,7 @@ class GradientsByHeads {
     const bool is_sm90 = made_ != Made::by_tiles;
     BackwardKernels kernels;
     std::vector<Event> made;
-    if constexpr (!kPacked) made = make_statistics(caller);
+    if (makes_statistics()) made = make_statistics(caller);
     for (int group = 0; group < groups_; ++group) {
       if (is_sm90 && group == 0) {
         send_at_once(caller);
@@ -96,9 +96,7 @@ class GradientsByHeads {
         send(group, made);
       }
     }
-    if constexpr (!kPacked) {
-      if (made_ == Made::at_once) return record_at_once(caller);
-    }
+    if (made_ == Made::at_once) return record_at_once(caller);
     for (int group = 0; group < groups_; ++group) {
       const std::string name = "math" + std::to_string(group % 2);
       std::vector<Stream> math;
@@ -107,7 +105,7 @@ class GradientsByHeads {
         for (int from = 0; from < o_.ranks; ++from) {
           math.back().wait(arrived_[word(group, from)], program_.run());
         }
-        if constexpr (!kPacked) end_statistics(group, math.back());
+        if (makes_statistics()) end_statistics(group, math.back());
         if (own_.sinks) {
           math.back().copy(*tensors_[static_cast<std::size_t>(group)].sinks,
                            of_heads(*own_.sinks, group, rank.number()));
@@ -135,6 +133,9 @@ class GradientsByHeads {
 
  private:
   static constexpr bool kPacked = key_axis(static_cast<const Shapes*>(nullptr)) == 0;
+  // Whether a row's owner makes its numbers. Of packed sequences one kernel of all heads has them
+  // in blocks of the axis, of which each has one owner.
+  bool makes_statistics() const { return !kPacked || made_ == Made::at_once; }
   // One kernel of all heads stores whole blocks of rows at their owners: a block has rows of one
   // piece. Blocks of keys have 128.
   static Shapes shapes_of(Program& program, const SequenceParallelAttention& o, Made made) {
@@ -142,8 +143,11 @@ class GradientsByHeads {
     if (made != Made::at_once) return Shapes(program, a);
     Shapes shapes(program, a, false, false);
     const int pieces = o.shards == Shards::zig_zag ? 2 : 1;
-    query_rows(shapes) = program.dim("queries", multiple_of(std::max(128, pieces * a.block_q)));
-    key_rows(shapes) = program.dim("keys", multiple_of(256));
+    const auto rows = [&](const char* of, int multiple) {
+      return program.dim((kPacked ? "total_" : "") + std::string(of), multiple_of(multiple));
+    };
+    query_rows(shapes) = rows("queries", std::max(128, pieces * a.block_q));
+    key_rows(shapes) = rows("keys", 256);
     return shapes;
   }
   static Dim& query_rows(BatchShapes& s) { return s.queries; }
@@ -154,10 +158,10 @@ class GradientsByHeads {
   // All heads, as they come.
   void record_at_once(const Caller& caller) {
     const BackwardTensors& t = tensors_[0];
-    const BackwardPlan plan = heads_backward_plan(o_, of_launch_, caller);
+    const BackwardPlan plan = heads_backward_plan(o_, of_launch_, kPacked, caller);
     const Shapes& s = shapes_of_launch_;
     const Dim parts = HeadParts::wanted(of_launch_, s, plan.order());
-    std::vector<Part> taken;
+    std::vector<Part> taken(t.offsets.begin(), t.offsets.end());
     const auto take_own = [&](Way way) {
       for (const Exchanged& each : exchanged_) {
         if (each.way == way) taken.push_back(each.own);
@@ -174,7 +178,7 @@ class GradientsByHeads {
       taken.push_back(
           program_.scratch("key_sums", f32, shared_sums(of_launch_, plan, s, parts).sums()));
     }
-    const Kernel kernel = gradients_of_heads_sm90(o_, caller.function, caller);
+    const Kernel kernel = gradients_of_heads_sm90(o_, kPacked, caller.function, caller);
     program_.on_each_rank([&](const Rank& rank) {
       const Stream stream = rank.stream("math0");
       stream.launch(kernel, taken);
@@ -187,7 +191,8 @@ class GradientsByHeads {
 
   Dim arrival_words(const SequenceParallelAttention& o) const {
     if (made_ != Made::at_once) return groups_ * o.ranks;
-    return HeadsOfRanks::words(o.attention.heads / o.attention.kv_heads, groups_, o.ranks);
+    return tilewright::kernels::arrival_words(o.attention.heads / o.attention.kv_heads, groups_,
+                                              o.ranks);
   }
 
   enum class Way { in, made, out };  // made: from what comes in
@@ -294,8 +299,9 @@ class GradientsByHeads {
 
   // Of each rank's own rows, all heads: what is behind that.
   std::vector<Event> make_statistics(const Caller& caller) const {
-    const Kernel kernel = backward_statistics(o_.attention, own_.dLSE.has_value(),
-                                              std::string(caller.function) + "_statistics");
+    const auto make = kPacked ? packed_backward_statistics : backward_statistics;
+    const Kernel kernel =
+        make(o_.attention, own_.dLSE.has_value(), std::string(caller.function) + "_statistics");
     std::vector<Part> parts = {own_.O, own_.dO, own_.LSE};
     if (own_.dLSE) parts.push_back(*own_.dLSE);
     parts.insert(parts.end(), {*own_.L, *own_.D});
@@ -315,7 +321,7 @@ class GradientsByHeads {
   };
   Heads first_part(const Exchanged& each) const {
     const bool comes_late = made_ == Made::at_once && each.way == Way::in && each.of_queries;
-    return {0, comes_late ? HeadsOfRanks::heads_before(each.heads) : each.heads};
+    return {0, comes_late ? heads_before(each.heads) : each.heads};
   }
   Heads second_part(const Exchanged& each) const {
     const int before = first_part(each).count;
@@ -389,24 +395,35 @@ class GradientsByHeads {
   // What comes before all arithmetic and what goes behind it hides under nothing: all
   // multiprocessors move it.
   Kernel exchange_at_once(ExchangeWay way, int group, const Caller& caller) const {
-    std::vector<DividedTensor> tensors;
+    std::vector<DividedTensor> tensors, others;
     for (const Exchanged& each : exchanged_) {
-      if ((each.way == Way::out) != (way == ExchangeWay::back)) continue;
-      tensors.push_back({each.name, each.dim == 0 ? f32 : o_.attention.dtype, each.of_queries,
-                         each.of_queries ? s_.heads : s_.kv_heads, first_part(each).count,
-                         each.of_queries ? of_launch_.heads : of_launch_.kv_heads, each.dim,
-                         each.way == Way::made ? of_launch_.block_q : 1,
-                         made_ == Made::at_once && each.way == Way::in});
+      const bool is_moved = (each.way == Way::out) == (way == ExchangeWay::back);
+      (is_moved ? tensors : others)
+          .push_back({each.name, each.dim == 0 ? f32 : o_.attention.dtype, each.of_queries,
+                      each.of_queries ? s_.heads : s_.kv_heads, first_part(each).count,
+                      each.of_queries ? of_launch_.heads : of_launch_.kv_heads, each.dim,
+                      each.way == Way::made ? of_launch_.block_q : 1,
+                      made_ == Made::at_once && each.way == Way::in});
     }
     const char* const which = way == ExchangeWay::back ? "_last" : "_first";
-    return heads_exchange_sm90(o_, kPacked, group, way, tensors,
-                               std::string(caller.function) + which);
+    return heads_exchange_sm90(
+        o_, kPacked, group, way, tensors, std::string(caller.function) + which,
+        by_blocks_of_axis() ? std::optional(PackedExchange{others}) : std::nullopt);
   }
+  // One kernel of all heads of packed sequences stores no rows of no sequence: what exchanges
+  // before it does.
+  bool by_blocks_of_axis() const { return kPacked && made_ == Made::at_once; }
   std::vector<Part> exchanged_parts(ExchangeWay way, int group) const {
     std::vector<Part> parts;
     for (const Exchanged& each : exchanged_) {
       if ((each.way == Way::out) != (way == ExchangeWay::back)) continue;
       parts.insert(parts.end(), {each.own, each.all[launch_of(group)]});
+    }
+    if (!by_blocks_of_axis()) return parts;
+    const std::vector<Buffer>& offsets = tensors_[launch_of(group)].offsets;
+    parts.insert(parts.end(), offsets.begin(), offsets.end());
+    for (const Exchanged& each : exchanged_) {
+      if (each.way == Way::out) parts.push_back(each.own);
     }
     return parts;
   }
@@ -483,7 +500,7 @@ Program gradients(const SequenceParallelAttention& o, bool of_lse, Made made,
   if (made != Made::at_once && !divides_heads(o)) {
     return gradients_in_ring(o, of_lse, is_packed, caller);
   }
-  if (made == Made::at_once) heads_backward_plan(o, own_backward_heads(o), caller);
+  if (made == Made::at_once) heads_backward_plan(o, own_backward_heads(o), is_packed, caller);
   Program program(caller.function, o.ranks, caller.where);
   GradientsByHeads<Shapes>(program, o, of_lse, made).record(caller);
   return program;
@@ -513,6 +530,12 @@ Program sequence_parallel_attention_backward_sm90(const SequenceParallelAttentio
                                                   SourceLocation where) {
   return gradients<BatchShapes>(o, of_lse, Made::by_groups,
                                 {"sequence_parallel_attention_backward_sm90", where});
+}
+
+Program sequence_parallel_varlen_attention_backward_heads_sm90(const SequenceParallelAttention& o,
+                                                               bool of_lse, SourceLocation where) {
+  return gradients<PackedShapes>(o, of_lse, Made::at_once,
+                                 {"sequence_parallel_varlen_attention_backward_heads_sm90", where});
 }
 
 Program sequence_parallel_attention_backward_heads_sm90(const SequenceParallelAttention& o,

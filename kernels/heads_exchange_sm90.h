@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,11 +24,19 @@ struct DividedTensor {
 
 enum class ExchangeWay { to_heads, back };
 
+// Of packed sequences, what a kernel takes that also sends statistics by blocks (with multiples of
+// them) of the axis: where sequences begin, and outputs of which it sets the rows of no sequence to
+// zero.
+struct PackedExchange {
+  std::vector<DividedTensor> outputs;
+};
+
 // One kernel that brings the rows of all ranks to the heads of each, those of the `group`-th of its
 // groups, or back. It takes of each tensor the rank's own rows and all of the heads;
 // packed ones have no axis of sequences. Who waits for its stream has all that it sends.
 Kernel heads_exchange_sm90(const SequenceParallelAttention& o, bool packed, int group,
                            ExchangeWay way, const std::vector<DividedTensor>& tensors,
-                           const std::string& name);
+                           const std::string& name,
+                           const std::optional<PackedExchange>& sequences = {});
 
 }  // namespace tilewright::kernels

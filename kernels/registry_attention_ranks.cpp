@@ -154,6 +154,19 @@ LibrarySchedule by_heads(GradientsOfRing make) {
           }};
 }
 
+LibrarySchedule of_all_heads(GradientsOfRing make) {
+  return {
+      "sm90_heads", "sm_90a",
+      "one kernel of all own heads, which waits for each head of keys to come, and sends "
+      "gradients straight to their rows' owners; dims up to 128, kv_heads a multiple of ranks, "
+      "no sinks, keys a multiple of 256 and queries of 128, of 256 in zig-zag and dims up to 64",
+      nullptr, [make](const OptionValues& options) {
+        SequenceParallelAttention o = operation_of(options);
+        o.attention = with_sm90_backward_blocks(o.attention);
+        return make(o, options.boolean("lse_gradient"), {});
+      }};
+}
+
 LibraryKernel in_ring(LibraryKernel kernel, const char* name) {
   kernel.description = kernel.name + " with memory for the keys of two ranks: they go round";
   kernel.name = name;
@@ -288,18 +301,8 @@ LibraryKernel sequence_parallel_attention_backward_entry() {
   LibraryKernel kernel =
       gradients_over_ranks("sequence_parallel_attention_backward", attention_backward_entry(),
                            sequence_parallel_attention_entry(), false);
-  kernel.schedules = {
-      by_heads(sequence_parallel_attention_backward_sm90),
-      {"sm90_heads", "sm_90a",
-       "one kernel of all own heads, which waits for each head of keys to come, and sends "
-       "gradients straight to their rows' owners; dims up to 128, kv_heads a multiple of ranks, no "
-       "sinks, keys a multiple of 256 and queries of 128, of 256 in zig-zag and dims up to 64",
-       nullptr, [](const OptionValues& options) {
-         SequenceParallelAttention o = operation_of(options);
-         o.attention = with_sm90_backward_blocks(o.attention);
-         return sequence_parallel_attention_backward_heads_sm90(o, options.boolean("lse_gradient"),
-                                                                {});
-       }}};
+  kernel.schedules = {by_heads(sequence_parallel_attention_backward_sm90),
+                      of_all_heads(sequence_parallel_attention_backward_heads_sm90)};
   kernel.build_program = built_by(sequence_parallel_attention_backward);
   kernel.rules = schedule_rules(kernel.name);
   return kernel;
@@ -314,8 +317,10 @@ LibraryKernel sequence_parallel_varlen_attention_backward_entry() {
       std::remove_if(kernel.options.begin(), kernel.options.end(),
                      [](const KernelOption& each) { return each.name.rfind("lengths", 0) == 0; }),
       kernel.options.end());
-  kernel.schedules = {by_heads(sequence_parallel_varlen_attention_backward_sm90)};
+  kernel.schedules = {by_heads(sequence_parallel_varlen_attention_backward_sm90),
+                      of_all_heads(sequence_parallel_varlen_attention_backward_heads_sm90)};
   kernel.build_program = built_by(sequence_parallel_varlen_attention_backward);
+  kernel.rules = schedule_rules(kernel.name);
   return kernel;
 }
 

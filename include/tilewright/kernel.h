@@ -292,8 +292,9 @@ class Kernel {
 // in global memory and ascends. Rows before the first or behind the last belong to no sequence.
 class Ragged {
  public:
-  // `axis` is what packed tensors' axes are as long as.
-  Ragged(const Dim& axis, const Tensor& offsets, SourceLocation where = here());
+  // `axis` is what packed tensors' axes are as long as. `blocks`: those of its sequences.
+  Ragged(const Dim& axis, const Tensor& offsets, BlocksFrom blocks = BlocksFrom::sequence,
+         SourceLocation where = here());
 
   Sequence of(const IndexOperand& sequence) const;
   Dim sequences() const { return sequences_; }
@@ -313,6 +314,7 @@ class Ragged {
   Index offset(const Index& number, SourceLocation where) const;
   Dim axis_, sequences_;
   Tensor offsets_;
+  BlocksFrom blocks_;
 };
 
 // What hides elements of one block of keys, where a kernel knows it: nothing else is then asked of
@@ -358,7 +360,7 @@ class Mask {
  private:
   friend Mask everything();
   friend Mask causal(const Sequence& queries, const Sequence& keys, int window);
-  Index first_offset(const Sequence& keys, SourceLocation where) const;
+  Index first_offset(const Sequence& keys, int size, SourceLocation where) const;
   bool causal_ = false;
   int window_ = 0;
   Sequence queries_, keys_;

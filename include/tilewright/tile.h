@@ -143,6 +143,11 @@ class Block {
   std::optional<Dim> packed_;
 };
 
+// From where blocks of a packed sequence are counted: from its first row, or from the first row of
+// the axis. In the latter case a block lies between two multiples of its size, so that it is cut
+// where the sequence begins too.
+enum class BlocksFrom : std::uint8_t { sequence, axis };
+
 // A run of rows of an axis: all of a dimension's, or one sequence's of a packed axis (Ragged).
 class Sequence {
  public:
@@ -150,24 +155,29 @@ class Sequence {
   Sequence(int all) : axis_(all) {}
   Sequence(std::int64_t all) : axis_(all) {}
   // Rows begin .. end - 1 of a packed axis.
-  Sequence(const Dim& axis, const Index& begin, const Index& end)
-      : axis_(axis), part_({begin, end}) {}
+  Sequence(const Dim& axis, const Index& begin, const Index& end,
+           BlocksFrom blocks = BlocksFrom::sequence)
+      : axis_(axis), part_({begin, end}), blocks_(blocks) {}
 
   // On the axis: its first row, and one past its last.
   Index begin(SourceLocation where = here()) const;
   Index end(SourceLocation where = here()) const;
   // How many blocks of `size` rows it has, the last one cut.
   Index blocks(int size, SourceLocation where = here()) const;
+  // Where its first block would begin if it were whole: at most at its first row.
+  Index first_block(int size, SourceLocation where = here()) const;
   // The `index`-th of them.
   Block block(const Index& index, int size, SourceLocation where = here()) const;
   // Whether it is one of several on its axis, so that its lengths are known to the kernel alone.
   bool is_packed() const { return part_.has_value(); }
   // What the axis is as long as.
   const Dim& axis() const { return axis_; }
+  BlocksFrom blocks_from() const { return blocks_; }
 
  private:
   Dim axis_;
   std::optional<std::pair<Index, Index>> part_;
+  BlocksFrom blocks_ = BlocksFrom::sequence;
 };
 
 // An extent of a tile's shape: a number, or as large as a block.

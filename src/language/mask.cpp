@@ -12,6 +12,11 @@ Index offset_of(const Sequence& queries, const Sequence& keys, SourceLocation wh
   return keys.end(where) - queries.end(where);
 }
 
+// Whether its first block may begin before its first row.
+bool is_cut_before(const Sequence& rows) {
+  return rows.is_packed() && rows.blocks_from() == BlocksFrom::axis;
+}
+
 // The coordinates of `rows` as a column, each as often as `height` rows of scores have it.
 Tile row_coordinates(const Block& rows, std::int64_t height, SourceLocation where) {
   if (height % rows.size() != 0) {
@@ -40,7 +45,7 @@ Mask causal(const Sequence& queries, const Sequence& keys, int window) {
   return mask;
 }
 
-// Row i sees columns from i + offset - window + 1 to i + offset. Blocks count from the first key.
+// Row i sees columns from i + offset - window + 1 to i + offset. Blocks count from the first one.
 std::pair<Index, Index> Mask::visible(const Block& rows, const Sequence& keys, int size,
                                       SourceLocation where) const {
   const Tracer::At at(Tracer::get("Mask", where), where);
@@ -48,9 +53,14 @@ std::pair<Index, Index> Mask::visible(const Block& rows, const Sequence& keys, i
   // A grid over sequences has blocks past a sequence's end, which need no keys.
   if (keys.is_packed()) count = select(rows.start() < rows.limit(), count, 0);
   if (!causal_) return {Index(0, where), count};
-  const Index offset = first_offset(keys, where);
+  const Index offset = first_offset(keys, size, where);
   const Index last_row = min(rows.start() + rows.size(), rows.limit()) - 1;
-  const Index end = max(0, min(count, (last_row + offset) / size + 1));
+  Index end = max(0, min(count, (last_row + offset) / size + 1));
+  if (is_cut_before(keys)) {
+    // What is seen may end before the first key, in its block.
+    const Index first_key = keys.begin(where) - keys.first_block(size, where);
+    end = select(last_row + offset < first_key, 0, end);
+  }
   if (window_ == 0) return {Index(0, where), end};
   const Index begin = max(0, rows.start() + offset - (window_ - 1)) / size;
   return {min(begin, end), end};
@@ -59,11 +69,16 @@ std::pair<Index, Index> Mask::visible(const Block& rows, const Sequence& keys, i
 std::pair<Index, Index> Mask::full(const Block& rows, const Sequence& keys, int size,
                                    SourceLocation where) const {
   const Tracer::At at(Tracer::get("Mask", where), where);
-  const auto [first, last] = visible(rows, keys, size, where);
-  const Index whole = keys.is_packed() ? (keys.end(where) - keys.begin(where)) / size
-                                       : Index(keys.axis() / size, where);
+  auto [first, last] = visible(rows, keys, size, where);
+  Index whole = keys.is_packed() ? (keys.end(where) - keys.first_block(size, where)) / size
+                                 : Index(keys.axis() / size, where);
+  if (is_cut_before(keys)) {
+    const Index cut = ceil_div(keys.begin(where) - keys.first_block(size, where), size);
+    first = min(max(first, cut), last);
+    whole = max(whole, first);
+  }
   if (!causal_) return {first, whole};
-  const Index offset = first_offset(keys, where);
+  const Index offset = first_offset(keys, size, where);
   const Index end = max(first, min(whole, (rows.start() + offset + 1) / size));
   if (window_ == 0) return {first, end};
   const Index last_row = rows.start() + (rows.size() - 1);
@@ -71,10 +86,10 @@ std::pair<Index, Index> Mask::full(const Block& rows, const Sequence& keys, int 
   return {min(max(first, begin), end), end};
 }
 
-// The offset with columns counted from the first key.
-Index Mask::first_offset(const Sequence& keys, SourceLocation where) const {
+// The offset with columns counted from the first block's.
+Index Mask::first_offset(const Sequence& keys, int size, SourceLocation where) const {
   const Index offset = offset_of(queries_, keys_, where);
-  return keys.is_packed() ? offset - keys.begin(where) : offset;
+  return keys.is_packed() ? offset - keys.first_block(size, where) : offset;
 }
 
 BlockRange Mask::blocks(const Block& rows, const Sequence& keys, int size,
@@ -85,18 +100,23 @@ BlockRange Mask::blocks(const Block& rows, const Sequence& keys, int size,
 }
 
 // Column j is seen by rows from j - offset to j - offset + window - 1. Blocks count from the first
-// query.
+// one.
 std::pair<Index, Index> Mask::visible_rows(const Block& cols, const Sequence& queries, int size,
                                            SourceLocation where) const {
   const Tracer::At at(Tracer::get("Mask", where), where);
   const Index exist = select(cols.start() < cols.limit(), queries.blocks(size, where), 0);
   Index first(0, where), last = exist;
   if (causal_) {
-    const Index offset = offset_of(queries_, keys_, where) + queries.begin(where);
+    const Index offset = offset_of(queries_, keys_, where) + queries.first_block(size, where);
     first = max(0, min((cols.start() - offset) / size, exist));
     if (window_ > 0) {
       const Index last_column = min(cols.start() + cols.size(), cols.limit()) - 1;
-      last = max(first, min(exist, (last_column - offset + (window_ - 1)) / size + 1));
+      const Index last_row = last_column - offset + (window_ - 1);
+      last = max(first, min(exist, last_row / size + 1));
+      if (is_cut_before(queries)) {
+        const Index first_query = queries.begin(where) - queries.first_block(size, where);
+        last = select(last_row < first_query, first, last);
+      }
     }
   }
   return {first, last};
@@ -109,7 +129,8 @@ std::pair<Index, Index> Mask::full_rows(const Block& cols, const Sequence& queri
   last = select(cols.start() + cols.size() <= cols.limit(), last, first);
   if (!causal_) return {first, last};
   // Of a block the first row sees the fewest columns at their end, and the last row at their start.
-  const Index column = cols.start() - (offset_of(queries_, keys_, where) + queries.begin(where));
+  const Index column =
+      cols.start() - (offset_of(queries_, keys_, where) + queries.first_block(size, where));
   const Index begin = max(first, ceil_div(max(0, column + (cols.size() - 1)), size));
   if (window_ > 0) last = min(last, max(0, column + window_) / size);
   return {min(begin, last), last};

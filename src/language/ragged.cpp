@@ -11,7 +11,14 @@ Index Sequence::end(SourceLocation where) const {
 Index Sequence::blocks(int size, SourceLocation where) const {
   if (!part_) return Index(ceil_div(axis_, size), where);
   const Tracer::At at(Tracer::get("blocks", where), where);
-  return ceil_div(part_->second - part_->first, size);
+  const Index count = ceil_div(part_->second - first_block(size, where), size);
+  if (blocks_ == BlocksFrom::sequence) return count;
+  return select(part_->first < part_->second, count, 0);
+}
+
+Index Sequence::first_block(int size, SourceLocation where) const {
+  const Tracer::At at(Tracer::get("first_block", where), where);
+  return blocks_ == BlocksFrom::sequence ? begin(where) : begin(where) / size * size;
 }
 
 Block Sequence::block(const Index& index, int size, SourceLocation where) const {
@@ -24,11 +31,13 @@ Block Sequence::block(const Index& index, int size, SourceLocation where) const 
   Tracer& tracer = Tracer::get("block", where);
   const Tracer::At at(tracer, where);
   if (!part_) return Block(index * size, size, Index(axis_));
-  return Block(part_->first + index * size, size, part_->second, axis_);
+  const Index first = first_block(size, where) + index * size;
+  if (blocks_ == BlocksFrom::sequence) return Block(first, size, part_->second, axis_);
+  return Block(max(first, part_->first), size, min(first + size, part_->second), axis_);
 }
 
-Ragged::Ragged(const Dim& axis, const Tensor& offsets, SourceLocation where)
-    : axis_(axis), offsets_(offsets) {
+Ragged::Ragged(const Dim& axis, const Tensor& offsets, BlocksFrom blocks, SourceLocation where)
+    : axis_(axis), offsets_(offsets), blocks_(blocks) {
   Tracer& tracer = Tracer::get("Ragged", where);
   const ir::Parameter& parameter =
       *tracer.kernel().parameter_of(tracer.use(offsets.handle(), "Ragged", where));
@@ -45,7 +54,7 @@ Ragged::Ragged(const Dim& axis, const Tensor& offsets, SourceLocation where)
 Sequence Ragged::of(const IndexOperand& sequence) const {
   const Tracer::At at(Tracer::get("of", sequence.where), sequence.where);
   const Index end = offset(sequence.index + 1, sequence.where);
-  return Sequence(axis_, offset(sequence.index, sequence.where), min(end, axis_));
+  return Sequence(axis_, offset(sequence.index, sequence.where), min(end, axis_), blocks_);
 }
 
 Index Ragged::offset(const Index& number, SourceLocation where) const {

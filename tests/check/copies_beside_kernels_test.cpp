@@ -22,6 +22,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 constexpr int kMultiprocessors = 3, kSeeds = 8;
 
@@ -49,6 +50,7 @@ struct Copied {
   bool fills = true;     // a CTA takes a multiprocessor's registers, else its shared memory
   bool before = false;   // the kernel, in its stream
   bool to_next = false;  // to the next rank, whose kernel waits for it
+  int zeros = 0;         // instead of copies so many rows are set to zero; one has a word
 };
 
 // Each CTA waits until the tile is there, and stores it.
@@ -87,7 +89,13 @@ std::string fault_of(const Copied& how) {
     const Stream copies = how.before ? math : rank.stream("copies");
     const int to = how.to_next ? rank.next(1) : rank.number();
     if (how.to_next) copies.wait(taken[0], run - 1);
-    copies.copy(X.on(to), from);
+    if (how.zeros == 1) {
+      copies.zero(Part(X).box({0, 0}, {1, 1}));
+    } else if (how.zeros > 1) {
+      copies.zero(Part(X).rows(0, how.zeros));
+    } else {
+      copies.copy(X.on(to), from);
+    }
     copies.write(there.on(to)[0], run);
     math.launch(kernel, {X, there, Y});
     if (how.to_next) math.write(taken.on(rank.next(-1))[0], run);
@@ -100,6 +108,17 @@ TEST(CopiesBesideKernels, WaitForAMultiprocessor) {
                                         HasSubstr("of waiting and 2 more  "),
                                         HasSubstr("waits for a multiprocessor: waiting, run "),
                                         HasSubstr("\ncopy before the launch, in its stream")));
+}
+
+// A word alone needs none.
+TEST(CopiesBesideKernels, ZerosWaitForAMultiprocessorToo) {
+  Copied zeros;
+  zeros.zeros = 16;
+  EXPECT_THAT(fault_of(zeros),
+              AllOf(HasSubstr("deadlock"), HasSubstr("waits for a multiprocessor: waiting, run "),
+                    HasSubstr("\nset to zero before the launch, in its stream")));
+  zeros.zeros = 1;
+  EXPECT_THAT(fault_of(zeros), Not(HasSubstr("deadlock")));
 }
 
 TEST(CopiesBesideKernels, RunBesideWhatLeavesAMultiprocessor) {

@@ -89,7 +89,9 @@ TEST(RanksFaults, OfPartsThroughTheRing) {
 // kUndecided how many are left undecided.
 constexpr int kUndecided = 0;
 using Chosen = std::function<bool(const MutantResult&)>;
-std::map<int, int> caught_in(const ir::Program& program, int ctas, const Chosen& chosen = {}) {
+// `numbers`: what vectors of i32 hold in every rank.
+std::map<int, int> caught_in(const ir::Program& program, int ctas, const Chosen& chosen = {},
+                             const std::map<std::string, std::vector<double>>& numbers = {}) {
   simulator::MachineOptions how;
   how.multiprocessors = how.resident = ctas;
   ProofOptions options;
@@ -104,9 +106,16 @@ std::map<int, int> caught_in(const ir::Program& program, int ctas, const Chosen&
       if (chosen(all[i])) options.mutants->insert(i);
     }
   }
+  ProgramCase each = program_case(program, how, 0);
+  for (std::size_t i = 0; i < program.buffers.size(); ++i) {
+    const auto held = numbers.find(program.buffers[i].name);
+    if (held == numbers.end()) continue;
+    for (std::vector<HostTensor>& of_rank : each.before) {
+      of_rank[i] = HostTensor::from_values(i32, of_rank[i].shape(), held->second);
+    }
+  }
   std::map<int, int> caught;
-  for (const MutantResult& result :
-       prove_program({program_case(program, how, 0)}, kernels, options)) {
+  for (const MutantResult& result : prove_program({each}, kernels, options)) {
     SCOPED_TRACE(result.mutant.operation + " " + result.mutant.change);
     if (result.verdict == MutantResult::Verdict::undecided) {
       ++caught[kUndecided];
@@ -225,6 +234,30 @@ TEST(RanksFaults, OfGradientsByHeads) {
     return mutant.kind->number == 23 || what.find("of rank 0[") != what.npos;
   });
   EXPECT_EQ(caught[23], 6);  // relaxed, of the GPU alone, none
+  for (const int kind : {27, 29, 30}) EXPECT_GT(caught[kind], 0) << kind;
+  EXPECT_EQ(caught[kUndecided], 0);
+}
+
+// The same of packed sequences, whose statistics have blocks of the axis.
+TEST(RanksFaults, OfGradientsOfPackedSequencesByHeads) {
+  kernels::SequenceParallelAttention o;
+  o.attention.heads = o.attention.kv_heads = 2;
+  o.attention.dim = o.attention.dim_v = 64;
+  o.attention.causal = true;
+  o.attention = kernels::with_sm90_backward_blocks(o.attention);
+  const ir::Program program = ir::bind_program(
+      kernels::sequence_parallel_varlen_attention_backward_heads_sm90(o, false).finish(),
+      DimValues{{"batch", 2}, {"total_queries", 128}, {"total_keys", 256}}, 2);
+  std::map<int, int> caught =
+      caught_in(program, 2,
+                [](const MutantResult& mutant) {
+                  const std::string& what = mutant.mutant.operation;
+                  if (what.find("arrived") == what.npos && what.find("done") == what.npos)
+                    return false;
+                  return mutant.kind->number == 23 || what.find("of rank 0[") != what.npos;
+                },
+                {{"cu_seqlens_q", {0, 70, 256}}, {"cu_seqlens_k", {0, 100, 512}}});
+  EXPECT_EQ(caught[23], 3);  // relaxed, of the GPU alone, none
   for (const int kind : {27, 29, 30}) EXPECT_GT(caught[kind], 0) << kind;
   EXPECT_EQ(caught[kUndecided], 0);
 }

@@ -407,6 +407,9 @@ TEST(SequenceParallelAttentionTest, GradientsOfAllHeadsAtOnce) {
   o.attention.sinks = false;
   o.ranks = 3;
   EXPECT_THAT(refusal(), HasSubstr("kv_heads is 4, for 3 ranks"));
+  EXPECT_THAT(
+      test::usage_error_of([&] { sequence_parallel_varlen_attention_backward_heads_sm90(o); }),
+      HasSubstr("or sequence_parallel_varlen_attention_backward_sm90"));
 }
 
 // Rows that are divided otherwise than the operation takes them.
@@ -533,6 +536,84 @@ TEST(SequenceParallelAttentionTest, PackedGradientsByHeads) {
               {"schedule=sm90", "ranks=2", "queries=45", "keys=41", "batch=3", "causal=true",
                "lse_gradient=true", "shards=zig_zag"},
               "sim:sm_90a");
+}
+
+// Of sequences that begin at these rows of all ranks', by one kernel of all heads. Rows of no
+// sequence hold NaN, and get zeros.
+void check_packed_at_once(const std::vector<std::string>& settings,
+                          const std::vector<double>& first_queries,
+                          const std::vector<double>& first_keys) {
+  SCOPED_TRACE(testing::Message() << settings[2] << " " << testing::PrintToString(first_queries));
+  LibraryKernel kernel = find_kernel("sequence_parallel_varlen_attention_backward");
+  for (LibraryTensor& tensor : kernel.tensors) {
+    if (tensor.dtype != i32) continue;
+    tensor.values = [rows = tensor.name == "cu_seqlens_q" ? first_queries : first_keys](
+                        const OptionValues&, std::uint64_t, const std::vector<HostTensor>&) {
+      return HostTensor::from_values(i32, {static_cast<std::int64_t>(rows.size())}, rows);
+    };
+  }
+  std::vector<std::string> all = {"schedule=sm90_heads",
+                                  "batch=" + std::to_string(first_queries.size() - 1)};
+  all.insert(all.end(), settings.begin(), settings.end());
+  library::Workload work = library::make_workload(kernel, all, {}, 1);
+  const library::Reference wanted = library::reference_of(work);
+  // Calls `body` with each tensor and each element of it that is of a row of no sequence.
+  const Shards shards =
+      work.options.text("shards") == "zig_zag" ? Shards::zig_zag : Shards::contiguous;
+  const auto of_nobody = [&](const auto& body) {
+    const std::size_t of_rank = work.tensors.size() / static_cast<std::size_t>(work.ranks);
+    for (std::size_t i = 0; i < work.tensors.size(); ++i) {
+      const std::string& name = work.parameters[i]->name;
+      if (work.parameters[i]->dtype == i32) continue;
+      HostTensor& tensor = work.tensors[i];
+      const bool has_rows_last = name == "LSE" || name == "dLSE";
+      const bool of_keys = name.back() == 'K' || name.back() == 'V';
+      const std::int64_t rows = tensor.shape()[has_rows_last ? 1 : 0];
+      const auto& first = of_keys ? first_keys : first_queries;
+      const std::int64_t rank = static_cast<std::int64_t>(i / of_rank), early = (rows + 1) / 2;
+      for (std::int64_t n = 0; n < tensor.elements(); ++n) {
+        const std::int64_t row = has_rows_last ? n % rows : n / (tensor.elements() / rows);
+        std::int64_t place = rank * rows + row;
+        if (shards == Shards::zig_zag) {
+          place =
+              row < early ? rank * early + row : (2 * work.ranks - 1 - rank) * early + row - early;
+        }
+        const auto at = static_cast<double>(place);
+        if (at < first.front() || at >= first.back()) body(*work.parameters[i], tensor, n);
+      }
+    }
+  };
+  of_nobody([](const LibraryTensor& parameter, HostTensor& tensor, std::int64_t n) {
+    if (parameter.is_input()) tensor.set_flat(n, std::nan(""));
+  });
+  std::vector<TensorRef> tensors;
+  for (HostTensor& tensor : work.tensors) tensors.push_back(ref(tensor));
+  compile(*work.kernel, work.options, "sim:sm_90a").run(tensors);
+  of_nobody([](const LibraryTensor& parameter, HostTensor& tensor, std::int64_t n) {
+    if (parameter.is_input()) return;
+    ASSERT_EQ(tensor.flat(n), 0) << parameter.name << " " << n;
+    tensor.set_flat(n, std::nan(""));  // the reference says nothing of them
+  });
+  const library::Comparison comparison = library::compare(work, wanted);
+  EXPECT_TRUE(comparison.ok()) << comparison.text();
+}
+
+// Sequences of nothing, of one row, that begin and end anywhere in blocks and pieces, and rows
+// before the first and behind the last.
+TEST(SequenceParallelAttentionTest, PackedGradientsOfAllHeadsAtOnce) {
+  check_packed_at_once({"ranks=2", "heads=4", "kv_heads=2", "dim=80", "queries=128", "keys=256",
+                        "causal=true", "shards=zig_zag"},
+                       {0, 0, 1, 1, 70, 200, 256}, {0, 3, 3, 130, 131, 400, 512});
+  check_packed_at_once({"ranks=2", "heads=2", "kv_heads=2", "dim=128", "queries=128", "keys=256"},
+                       {5, 60, 140}, {17, 100, 300});
+  check_packed_at_once({"ranks=2", "heads=4", "kv_heads=2", "dim=48", "queries=256", "keys=256",
+                        "causal=true", "shards=zig_zag", "lse_gradient=true"},
+                       {100, 127, 129, 300}, {2, 255, 257, 311});
+  check_packed_at_once({"ranks=4", "heads=4", "kv_heads=4", "dim=16", "queries=128", "keys=256",
+                        "causal=true", "window=70"},
+                       {0, 300, 512}, {0, 500, 1024});
+  check_packed_at_once({"ranks=2", "heads=2", "kv_heads=2", "dim=16", "queries=128", "keys=256"},
+                       {0, 0}, {0, 512});
 }
 
 // What a rank has at a step comes while it works at the step before, and ranks are a run ahead of

@@ -134,9 +134,17 @@ TEST(Mask, ColumnsFindTheRowsThatSeeThem) {
   }
 }
 
+// What stands in packed axes: nothing, the queries of all sequences, which see the same keys, both,
+// or both in blocks of the axes.
+enum class Packs { none, queries, both, by_axis };
+Sequence sequence_of(const Dim& axis, const Tensor& first_rows, const Index& number, Packs packs) {
+  const BlocksFrom blocks = packs == Packs::by_axis ? BlocksFrom::axis : BlocksFrom::sequence;
+  return Ragged(axis, first_rows, blocks).of(number);
+}
+
 // What the mask says of each block of keys: visible_rows, then full_rows. One sequence of the whole
 // axes, or several packed ones; blocks past a sequence's end are asked about too.
-Kernel rows_of_columns(bool packed, bool diagonal, int window) {
+Kernel rows_of_columns(Packs packs, bool diagonal, int window) {
   Kernel kernel("rows_of_columns");
   const Dim queries = kernel.dim("queries"), keys = kernel.dim("keys");
   const Dim sequences = kernel.dim("sequences"), blocks = kernel.dim("blocks");
@@ -146,8 +154,10 @@ Kernel rows_of_columns(bool packed, bool diagonal, int window) {
                first_keys = kernel.in("first_keys", i32, {sequences + 1});
   const Tensor R = kernel.out("R", i32, {sequences, blocks, 4});
   const auto [x, y] = kernel.grid(blocks, sequences);
-  const Sequence own_queries = packed ? Ragged(queries, first_queries).of(y) : Sequence(queries);
-  const Sequence own_keys = packed ? Ragged(keys, first_keys).of(y) : Sequence(keys);
+  const bool packed = packs != Packs::none;
+  const Sequence own_queries =
+      packed ? sequence_of(queries, first_queries, y, packs) : Sequence(queries);
+  const Sequence own_keys = packed ? sequence_of(keys, first_keys, y, packs) : Sequence(keys);
   const Mask mask = diagonal ? causal(own_queries, own_keys, window) : everything();
   const Block cols = own_keys.block(x, kColumns);
   const auto [first, last] = mask.visible_rows(cols, own_queries, kRows);
@@ -160,24 +170,32 @@ Kernel rows_of_columns(bool packed, bool diagonal, int window) {
 struct RowsCase {
   bool diagonal;
   int window, queries, keys;
+  int query_place = 0, key_place = 0;  // in a block, of the first one of each
+  int row_blocks() const { return queries == 0 ? 0 : (query_place + queries + kRows - 1) / kRows; }
+  int column_blocks() const { return keys == 0 ? 0 : (key_place + keys + kColumns - 1) / kColumns; }
+  int first_row(int rows) const { return rows * kRows - query_place; }
+  int first_column(int cols) const { return cols * kColumns - key_place; }
   bool sees(int row, int column) const {
     const int last = row + keys - queries;
     return !diagonal || (column <= last && (window == 0 || column > last - window));
   }
   // Whether any of the rows that exist sees any of the block of columns.
   bool visible(int rows, int cols) const {
-    for (int i = rows * kRows; i < std::min(queries, (rows + 1) * kRows); ++i) {
-      for (int j = cols * kColumns; j < std::min(keys, (cols + 1) * kColumns); ++j) {
+    for (int i = std::max(first_row(rows), 0); i < std::min(queries, first_row(rows + 1)); ++i) {
+      for (int j = std::max(first_column(cols), 0); j < std::min(keys, first_column(cols + 1));
+           ++j) {
         if (sees(i, j)) return true;
       }
     }
     return false;
   }
-  // Whether all of the block of rows, as if they existed, see a whole block of columns.
-  bool full(int rows, int cols) const {
-    if ((cols + 1) * kColumns > keys) return false;
-    for (int i = rows * kRows; i < (rows + 1) * kRows; ++i) {
-      for (int j = cols * kColumns; j < (cols + 1) * kColumns; ++j) {
+  // Whether all of the block of rows, as if they existed from `begin` on, see a whole block of
+  // columns.
+  bool full(int rows, int cols) const { return full_from(first_row(rows), cols); }
+  bool full_from(int begin, int cols) const {
+    if (first_column(cols) < 0 || first_column(cols + 1) > keys) return false;
+    for (int i = begin; i < begin + kRows; ++i) {
+      for (int j = first_column(cols); j < first_column(cols + 1); ++j) {
         if (!sees(i, j)) return false;
       }
     }
@@ -191,7 +209,7 @@ void expect_rows(const RowsCase& each, const HostTensor& R, std::int64_t sequenc
   for (std::int64_t cols = 0; cols < R.shape()[1]; ++cols) {
     const auto found = [&](int i) { return static_cast<int>(R.at({sequence, cols, i})); };
     const auto inside = [&](int rows, int i) { return rows >= found(i) && rows < found(i + 1); };
-    const int block = static_cast<int>(cols), count = (each.queries + kRows - 1) / kRows;
+    const int block = static_cast<int>(cols), count = each.row_blocks();
     for (int rows = 0; rows < count; ++rows) {
       ASSERT_EQ(inside(rows, 0), each.visible(rows, block)) << rows << ", " << cols;
       ASSERT_EQ(inside(rows, 2), each.full(rows, block)) << rows << ", " << cols;
@@ -205,8 +223,8 @@ void expect_rows(const RowsCase& each, const HostTensor& R, std::int64_t sequenc
   }
 }
 
+constexpr int kUnused = 3;  // rows before the first sequence and behind the last
 HostTensor rows_found(const Kernel& kernel, const std::vector<std::pair<int, int>>& lengths) {
-  constexpr int kUnused = 3;  // rows before the first sequence and behind the last
   const auto sequences = static_cast<std::int64_t>(lengths.size());
   const bool packed = sequences > 1;
   HostTensor first_queries = HostTensor::zeros(i32, {sequences + 1}),
@@ -241,11 +259,21 @@ TEST(Mask, BlocksOfRowsThatSeeColumns) {
        {std::pair(false, 0), std::pair(true, 0), std::pair(true, 1), std::pair(true, kColumns),
         std::pair(true, kRows + kColumns - 2), std::pair(true, kRows + kColumns - 1),
         std::pair(true, 40)}) {
-    const HostTensor packed = rows_found(rows_of_columns(true, diagonal, window), lengths);
-    const Kernel plain = rows_of_columns(false, diagonal, window);
+    const HostTensor packed = rows_found(rows_of_columns(Packs::both, diagonal, window), lengths);
+    const HostTensor by_axis =
+        rows_found(rows_of_columns(Packs::by_axis, diagonal, window), lengths);
+    const Kernel plain = rows_of_columns(Packs::none, diagonal, window);
+    int query = kUnused, key = kUnused;
     for (std::size_t i = 0; i < lengths.size(); ++i) {
-      const RowsCase each{diagonal, window, lengths[i].first, lengths[i].second};
+      RowsCase each{diagonal, window, lengths[i].first, lengths[i].second};
       expect_rows(each, packed, static_cast<std::int64_t>(i));
+      if (HasFatalFailure()) return;
+      RowsCase cut = each;
+      cut.query_place = query % kRows;
+      cut.key_place = key % kColumns;
+      query += each.queries;
+      key += each.keys;
+      expect_rows(cut, by_axis, static_cast<std::int64_t>(i));
       if (HasFatalFailure()) return;
       expect_rows(each, rows_found(plain, {lengths[i]}), 0);
       if (HasFatalFailure()) return;
@@ -257,9 +285,6 @@ TEST(Mask, BlocksOfRowsThatSeeColumns) {
   EXPECT_GT(whole, 0);
 }
 
-// What stands in packed axes: nothing, the queries of all sequences, which see the same keys, or
-// both.
-enum class Packs { none, queries, both };
 constexpr int kHeads = 2;  // rows of scores of each query
 
 // What the mask says of each block of queries: visible, then full; and how many keys of each block
@@ -278,8 +303,10 @@ Kernel columns_of_rows(Packs packs, bool diagonal, int window) {
                left_transposed = kernel.inout("left_transposed", f32, {queries, blocks});
   const auto [x, y] = kernel.grid(row_blocks, sequences);
   const bool packed = packs != Packs::none;
-  const Sequence own_queries = packed ? Ragged(queries, first_queries).of(y) : Sequence(queries);
-  const Sequence own_keys = packs == Packs::both ? Ragged(keys, first_keys).of(y) : Sequence(keys);
+  const Sequence own_queries =
+      packed ? sequence_of(queries, first_queries, y, packs) : Sequence(queries);
+  const bool packs_keys = packs == Packs::both || packs == Packs::by_axis;
+  const Sequence own_keys = packs_keys ? sequence_of(keys, first_keys, y, packs) : Sequence(keys);
   const Mask mask = diagonal ? causal(own_queries, own_keys, window) : everything();
   const Block rows = own_queries.block(x, kRows);
   const auto [first, last] = mask.visible(rows, own_keys, kColumns);
@@ -299,14 +326,14 @@ Kernel columns_of_rows(Packs packs, bool diagonal, int window) {
 
 struct ColumnsFound {
   HostTensor ranges, left, left_transposed;
-  std::vector<int> first_queries;
+  std::vector<int> first_queries, first_keys;
 };
 
 // Sequences of these numbers of queries and keys, with rows before the first and behind the last.
 ColumnsFound columns_found(const Kernel& kernel, const std::vector<std::pair<int, int>>& lengths,
                            Packs packs) {
   const auto sequences = static_cast<std::int64_t>(lengths.size());
-  const int unused = packs == Packs::none ? 0 : 3;
+  const int unused = packs == Packs::none ? 0 : kUnused;
   std::vector<int> query_ends{unused}, key_ends{unused};
   int longest_queries = 0, longest_keys = 0;
   for (const auto& [queries, keys] : lengths) {
@@ -322,14 +349,15 @@ ColumnsFound columns_found(const Kernel& kernel, const std::vector<std::pair<int
     first_keys.set({i}, key_ends[static_cast<std::size_t>(i)]);
   }
   const int queries = query_ends.back() + unused,
-            keys = packs == Packs::both ? key_ends.back() + unused : longest_keys;
+            keys = packs == Packs::both || packs == Packs::by_axis ? key_ends.back() + unused
+                                                                   : longest_keys;
   const std::int64_t blocks = longest_keys / kColumns + 2;
   HostTensor Q = HostTensor::zeros(f32, {queries}), K = HostTensor::zeros(f32, {keys});
   // Of one sequence that is the whole axis no block begins past the end.
   const int row_blocks = (longest_queries + kRows - 1) / kRows + (packs == Packs::none ? 0 : 1);
   ColumnsFound found{HostTensor::zeros(i32, {sequences, row_blocks, 4}),
                      HostTensor::poisoned(f32, {queries, kHeads, blocks}),
-                     HostTensor::poisoned(f32, {queries, blocks}), query_ends};
+                     HostTensor::poisoned(f32, {queries, blocks}), query_ends, key_ends};
   compile(kernel, "interpreter")
       .run({ref(Q), ref(K), ref(first_queries), ref(first_keys), ref(found.ranges), ref(found.left),
             ref(found.left_transposed)});
@@ -341,18 +369,19 @@ void expect_columns(const RowsCase& each, const ColumnsFound& all, std::int64_t 
                     bool packs_keys) {
   SCOPED_TRACE(testing::Message() << (each.diagonal ? "causal" : "everything") << ", window "
                                   << each.window << ", " << each.queries << " x " << each.keys);
-  const int count = (each.keys + kColumns - 1) / kColumns;
+  const int count = each.column_blocks();
   for (std::int64_t rows = 0; rows < all.ranges.shape()[1]; ++rows) {
     const auto found = [&](int i) { return static_cast<int>(all.ranges.at({sequence, rows, i})); };
     const auto inside = [&](int cols, int i) { return cols >= found(i) && cols < found(i + 1); };
     const int block = static_cast<int>(rows);
-    const bool exists = block * kRows < each.queries;
+    const bool exists = block < each.row_blocks();
+    const int begin = std::max(each.first_row(block), 0);
     for (int cols = 0; cols < count; ++cols) {
       if (exists || packs_keys) {
         ASSERT_EQ(inside(cols, 0), each.visible(block, cols)) << rows << ", " << cols;
       }
       if (!exists) continue;  // what no rows see in full says nothing
-      ASSERT_EQ(inside(cols, 2), each.full(block, cols)) << rows << ", " << cols;
+      ASSERT_EQ(inside(cols, 2), each.full_from(begin, cols)) << rows << ", " << cols;
     }
     ASSERT_LE(0, found(0)) << rows;
     ASSERT_LE(found(0), found(1)) << rows;
@@ -363,8 +392,8 @@ void expect_columns(const RowsCase& each, const ColumnsFound& all, std::int64_t 
     for (std::int64_t cols = 0; cols < all.left_transposed.shape()[1]; ++cols) {
       int seen = 0;
       for (int i = 0; i < kColumns; ++i) {
-        const int column = static_cast<int>(cols) * kColumns + i;
-        seen += column < each.keys && each.sees(row, column);
+        const int column = each.first_column(static_cast<int>(cols)) + i;
+        seen += column >= 0 && column < each.keys && each.sees(row, column);
       }
       for (int head = 0; head < kHeads; ++head) {
         ASSERT_EQ(all.left.at({first + row, head, cols}), seen) << row << ", " << cols;
@@ -385,17 +414,23 @@ TEST(Mask, BlocksOfColumnsThatRowsSee) {
   for (const auto& [diagonal, window] :
        {std::pair(false, 0), std::pair(true, 0), std::pair(true, 1), std::pair(true, kColumns),
         std::pair(true, kRows + kColumns - 1), std::pair(true, 40)}) {
+    bool by_axis = false;
     const auto expect = [&](const ColumnsFound& found, const std::pair<int, int>& length,
                             std::size_t sequence, bool packs_keys) {
-      expect_columns({diagonal, window, length.first, length.second}, found,
-                     static_cast<std::int64_t>(sequence), packs_keys);
+      RowsCase each{diagonal, window, length.first, length.second};
+      if (packs_keys && by_axis) {
+        each.query_place = found.first_queries[sequence] % kRows;
+        each.key_place = found.first_keys[sequence] % kColumns;
+      }
+      expect_columns(each, found, static_cast<std::int64_t>(sequence), packs_keys);
     };
-    for (const Packs packs : {Packs::both, Packs::queries}) {
-      const auto& those = packs == Packs::both ? lengths : with_many_keys;
+    for (const Packs packs : {Packs::both, Packs::by_axis, Packs::queries}) {
+      const auto& those = packs == Packs::queries ? with_many_keys : lengths;
+      by_axis = packs == Packs::by_axis;
       const ColumnsFound found =
           columns_found(columns_of_rows(packs, diagonal, window), those, packs);
       for (std::size_t i = 0; i < those.size() && !HasFatalFailure(); ++i) {
-        expect(found, those[i], i, packs == Packs::both);
+        expect(found, those[i], i, packs != Packs::queries);
       }
     }
     const Kernel plain = columns_of_rows(Packs::none, diagonal, window);

@@ -106,5 +106,9 @@ Program sequence_parallel_varlen_attention_backward(const SequenceParallelAttent
 Program sequence_parallel_varlen_attention_backward_sm90(const SequenceParallelAttention& operation,
                                                          bool of_lse = false,
                                                          SourceLocation where = here());
+// For sm_90a, by one kernel of all own heads, as of sequences of one length: wherever sequences
+// begin, queries of a rank are a multiple of 128, and keys of 256.
+Program sequence_parallel_varlen_attention_backward_heads_sm90(
+    const SequenceParallelAttention& operation, bool of_lse = false, SourceLocation where = here());
 
 }  // namespace tilewright::kernels

@@ -183,8 +183,19 @@ void Streams::enter(int number) {
 const Launch* Streams::held_by(const Stream& stream) const {
   const ir::ProgramOperation& operation = *stream.operations[stream.next];
   const int rank = named(operation).rank;
-  const bool within = operation.from.rank == rank && operation.to.rank == rank;
-  return operation.kind == Kind::copy && within ? world_.holder(rank) : nullptr;
+  if (operation.to.rank != rank) return nullptr;
+  const bool by_kernel = operation.kind == Kind::copy
+                             ? operation.from.rank == rank
+                             : operation.kind == Kind::zero && is_more_than_a_word(operation);
+  return by_kernel ? world_.holder(rank) : nullptr;
+}
+
+// Four bytes are set whatever is held.
+bool Streams::is_more_than_a_word(const ir::ProgramOperation& operation) const {
+  const TensorArgument to = argument_of(program_, operation.to, address_);
+  std::int64_t bytes = 0;
+  ir::for_each_rows(to, to, [&](const ir::CopiedRows& set) { bytes += set.rows * set.bytes; });
+  return bytes > 4;
 }
 
 void Streams::look_again() {
@@ -531,9 +542,10 @@ std::vector<Streams::Waiting> Streams::waiting() const {
     } else if (stream.state == State::multiprocessor) {
       waiting.is_cause = true;
       what = fmt::format("a multiprocessor: {} holds them all", stream.held_by->place.name);
-      waiting.missing =
-          "copy before the launch, in its stream, or in the kernel itself: drivers copy within a "
-          "GPU by a kernel";
+      const bool zeros = operation.kind == Kind::zero;
+      waiting.missing = fmt::format(
+          "{0} before the launch, in its stream, or in the kernel itself: drivers {1} by a kernel",
+          zeros ? "set to zero" : "copy", zeros ? "set memory" : "copy within a GPU");
     } else {
       const auto record = std::find_if(
           program_.operations.begin(), program_.operations.end(), [&](const auto& each) {

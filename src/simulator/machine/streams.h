@@ -96,6 +96,7 @@ class Streams {
   // Who leaves no multiprocessor to what the stream is at, if it needs one. A copy within a GPU
   // does: drivers make it by a kernel. Copies to other GPUs have engines of their own.
   const Launch* held_by(const Stream& stream) const;
+  bool is_more_than_a_word(const ir::ProgramOperation& operation) const;
   // Whether a stream of the program writes the word, or a kernel may.
   bool has_writer(const ir::ProgramOperation& wait) const;
   // Whether the wait that is over knows of no more than in any other order. One stream alone writes
