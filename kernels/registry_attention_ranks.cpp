@@ -171,6 +171,7 @@ LibraryKernel in_ring(LibraryKernel kernel, const char* name) {
   kernel.description = kernel.name + " with memory for the keys of two ranks: they go round";
   kernel.name = name;
   kernel.schedules.clear();
+  kernel.rules.clear();
   kernel.check = [name](const OptionValues& options) {
     check_attention_ranks(operation_of(options), {name, {}});
   };

@@ -63,6 +63,13 @@ std::int64_t multiple_of_rows(const SizedKernel& launched, const std::string& op
   return multiple;
 }
 
+// Whether the dim is as large as the option: by its name, or since an axis has both.
+bool stands_for(const SizedKernel& launched, const Dim& dim, const std::string& option) {
+  if (dim.name() == option) return true;
+  const auto options = launched.options_of_dims.find(dim.name());
+  return options != launched.options_of_dims.end() && options->second.count(option) != 0;
+}
+
 // The next size that the option takes, and whose rows TMA can copy.
 std::int64_t allowed(const std::vector<SizedKernel>& launched, const KernelOption& option,
                      std::int64_t size) {
@@ -73,7 +80,7 @@ std::int64_t allowed(const std::vector<SizedKernel>& launched, const KernelOptio
   std::int64_t multiple = 1, most = option.maximum;
   for (const SizedKernel& each : launched) {
     for (const Dim& dim : each.dims) {
-      if (dim.name() != option.name) continue;
+      if (!stands_for(each, dim, option.name)) continue;
       multiple = std::lcm(multiple, dim.facts().multiple);
       most = std::min(most, dim.facts().maximum);
     }
