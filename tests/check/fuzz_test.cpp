@@ -42,6 +42,18 @@ TEST(FuzzTest, AReshapedTileWithoutColumnsKeepsItsRows) {
   EXPECT_EQ(report.agreed, 1);
 }
 
+// A product that is added to larger numbers: its sum may begin with them, and then each of its
+// terms is rounded as they are.
+TEST(FuzzTest, ASumMayBeginWithWhatAProductIsAddedTo) {
+  CampaignOptions options;
+  options.target = Target::cpu;
+  options.seed = 841826;
+  options.count = 1;
+  const CampaignReport report = run_campaign(options);
+  EXPECT_EQ(report.failures.size(), 0u);
+  EXPECT_EQ(report.agreed, 1);
+}
+
 // Random kernels for a target whose products leave their results in tensor memory. It has none of
 // the explicit level's products.
 TEST(FuzzTest, RandomKernelsForTensorMemory) {

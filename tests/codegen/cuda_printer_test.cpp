@@ -198,32 +198,6 @@ TEST(CudaPrinter, AnIndexIsLoadedOnceForTheWarp) {
 
 // What one of the lanes that hold an element has been given the others take: the one whose number
 // is the same but for the part that repeats.
-TEST(CudaPrinter, AnIndexOfTheNextTurnIsAwaitedAtTheTurnsEnd) {
-  const char* const loop = R"(
-    %30: i32 = for_loop %12, %13, %13, %12 (%31: i32, %32: i32) {{
-      %33: i32 = load_index %2, %31{}
-      mbarrier_arrive %11, {}
-      yield %33
-    }})";
-  const auto with = [&](const char* order, const char* stage) {
-    return printed(fmt::format(fmt::runtime(loop), order, stage));
-  };
-  const std::string text = with("", "%32");
-  const std::size_t load = text.find("= *(counter_2 + "), use = text.find("mbarrier_arrive(full_"),
-                    awaited = text.find("= __shfl_sync(0xffffffffu, v");
-  ASSERT_NE(awaited, std::string::npos) << text;
-  EXPECT_LT(load, use) << text;
-  EXPECT_LT(use, awaited) << text;
-  EXPECT_THAT(text, Not(HasSubstr("__shfl_sync(0xffffffffu, *(counter_2 + ")));
-  // This turn takes it too, or others may write it.
-  const char* const acquires = R"( {semantics = "acquire", scope = "gpu"})";
-  for (const std::string& other : {with("", "%33"), with(acquires, "%32")}) {
-    EXPECT_THAT(other, HasSubstr("= __shfl_sync(0xffffffffu, "));
-    EXPECT_THAT(other, Not(HasSubstr("= *(counter_2 + ")));
-    EXPECT_THAT(other, Not(HasSubstr("__shfl_sync(0xffffffffu, v")));
-  }
-}
-
 TEST(CudaPrinter, WhatLanesRepeatIsGivenToAllOfThem) {
   const auto of_lanes = [](const std::string& lanes) {
     return printed(fmt::format(R"(

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <numeric>
 
 #include "ir/binding.h"
@@ -123,6 +124,7 @@ class Evaluation {
     if (o.op == Op::if_then) return set_results(o, run(o.blocks[scalar(o, 0) != 0 ? 0 : 1]));
     if (o.op == Op::store) return store(o);
     values_[o.results[0]] = evaluate(o);
+    if (o.op == Op::dot) rounded_[o.results[0]] = rounded_of_sum(o);
   }
 
   void set_results(const Operation& o, std::vector<Value> values) {
@@ -242,12 +244,28 @@ class Evaluation {
         for (std::size_t axis = 0; axis < rank; ++axis) offset += at[axis] * steps[k][axis];
         x[k] = operand(o, k).elements[static_cast<std::size_t>(offset)];
       }
-      r.elements[place(r.shape, at)] =
-          ir::info(o.op).elementwise() && o.op != Op::cast
-              ? fuzz::evaluate(o.op, x, o.op == Op::select ? to : from, precision_)
-              : cast(x[0], from, to);
+      Interval& made = r.elements[place(r.shape, at)];
+      made = ir::info(o.op).elementwise() && o.op != Op::cast
+                 ? fuzz::evaluate(o.op, x, o.op == Op::select ? to : from, precision_)
+                 : cast(x[0], from, to);
+      if (o.op != Op::add && o.op != Op::sub) return;
+      // The product's sum may begin with the other operand (fold_accumulators, begin_sums).
+      for (std::size_t k = 0; k < 2; ++k) {
+        const auto product = rounded_.find(o.operands[k]);
+        if (product == rounded_.end()) continue;
+        const double more = product->second * x[1 - k].magnitude();
+        made = widened({made.lo - more, made.hi + more}, 0, to);
+      }
     });
     return r;
+  }
+
+  // What the additions of a product's sum lose of what it begins with, relative to that.
+  double rounded_of_sum(const Operation& o) const {
+    const Value &a = operand(o, 0), &b = operand(o, 1);
+    const bool narrow = size_of(kernel_.type(o.operands[0]).dtype) == 1;
+    const std::int64_t terms = std::min(a.extents[1], b.extents[0]) + 2;
+    return static_cast<double>(terms) * (narrow ? precision_.narrow_sum : precision_.sum);
   }
 
   static Interval cast(Interval x, DType from, DType to) {
@@ -337,8 +355,7 @@ class Evaluation {
     r.extents = {a.extents[0], b.extents[1]};
     for (std::size_t i = 0; c && i < 2; ++i) r.extents[i] = std::min(r.extents[i], c->extents[i]);
     const std::int64_t depth = std::min(a.extents[1], b.extents[0]), width = r.shape[1];
-    const bool narrow = size_of(kernel_.type(o.operands[0]).dtype) == 1;
-    const double per_sum = narrow ? precision_.narrow_sum : precision_.sum;
+    const double rounded = rounded_of_sum(o);
     for (std::int64_t i = 0; i < r.extents[0]; ++i) {
       for (std::int64_t j = 0; j < r.extents[1]; ++j) {
         const auto at = static_cast<std::size_t>(i * width + j);
@@ -352,7 +369,7 @@ class Evaluation {
           radius += std::abs(mx) * ry + (x.hi - x.lo) / 2 * (std::abs(my) + ry);
           magnitudes += std::abs(mx * my);
         }
-        radius += static_cast<double>(depth + 2) * per_sum * (magnitudes + radius);
+        radius += rounded * (magnitudes + radius);
         r.elements[at] =
             overflows(magnitudes)
                 ? kAnything
@@ -445,6 +462,7 @@ class Evaluation {
   const Precision& precision_;
   ir::Binding binding_;
   std::vector<Value> values_;
+  std::map<ValueId, double> rounded_;  // of products: rounded_of_sum
   std::map<ValueId, std::size_t> tensor_of_;
   std::vector<LaunchTensor*> tensors_;
   std::vector<TensorEnvelope> memory_;

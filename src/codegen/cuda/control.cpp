@@ -129,13 +129,7 @@ void print_yield(Emitter& emitter, const Operation& operation) {
                              copy, moves[i].from));
     moves[i].from = copy;
   }
-  for (const Move& move : moves) {
-    const bool is_awaited =
-        emitter.agent != Emitter::Agent::lane && emitter.is_for_next_turn(move.value);
-    emitter.line(is_awaited
-                     ? fmt::format("{} = __shfl_sync(0xffffffffu, {}, 0);", move.to, move.from)
-                     : fmt::format("{} = {};", move.to, move.from));
-  }
+  for (const Move& move : moves) emitter.line(fmt::format("{} = {};", move.to, move.from));
 }
 
 void print_set_max_registers(Emitter& emitter, const Operation& operation) {

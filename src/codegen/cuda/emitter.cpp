@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cctype>
 
 #include "analysis/nonnegative.h"
@@ -10,7 +9,6 @@
 #include "codegen/cuda/operations.h"
 #include "codegen/cuda/prelude.h"
 #include "codegen/cuda/reserved_words.h"
-#include "ir/memory_order.h"
 #include "ir/text.h"
 #include "support/diagnostic.h"
 #include "support/escape.h"
@@ -57,15 +55,11 @@ Emitter::Emitter(const ir::Kernel& kernel, const PrintFlavour& flavour)
       names_(kernel.types.size()),
       definitions_(kernel.types.size()),
       nonnegative_(analysis::nonnegative_values(kernel)),
-      uses_(kernel.types.size()),
-      for_next_turn_(kernel.types.size()) {
+      used_(kernel.types.size()) {
   for (ValueId i = 0; i < names_.size(); ++i) names_[i] = fmt::format("v{}", i);
   ir::for_each(kernel.body, [this](const Operation& operation) {
     for (const ValueId result : operation.results) definitions_[result] = &operation;
-    for (const ValueId operand : operation.operands) ++uses_[operand];
-  });
-  ir::for_each(kernel.body, [this](const Operation& operation) {
-    if (operation.op == ir::Op::for_loop) mark_for_next_turn(operation.blocks[0]);
+    for (const ValueId operand : operation.operands) used_[operand] = true;
   });
   for (std::size_t i = 0; i < kernel.parameters.size(); ++i) {
     const ir::Parameter& parameter = kernel.parameters[i];
@@ -133,16 +127,6 @@ void Emitter::lane_line(std::string_view text) {
 void Emitter::delay() {
   const std::uint64_t site = (*flavour_.delay_seed + ++delays_) * 0x9E3779B97F4A7C15u;
   line(fmt::format("inject_delay({}u, warp);", site >> 32));
-}
-
-void Emitter::mark_for_next_turn(const ir::Block& turn) {
-  for (const ValueId next : turn.body.back().operands) {
-    if (uses_[next] != 1) continue;
-    for_next_turn_[next] = std::ranges::any_of(turn.body, [&](const Operation& operation) {
-      return &operation == definitions_[next] && operation.op == ir::Op::load_index &&
-             ir::order_of(operation).semantics == Semantics::weak;
-    });
-  }
 }
 
 void Emitter::print_block(const ir::Block& block) {

@@ -33,10 +33,7 @@ class Emitter {
   std::optional<std::int64_t> constant(ir::ValueId value) const;
   const ir::Operation* definition(ir::ValueId value) const { return definitions_[value]; }
   bool nonnegative(ir::ValueId value) const { return nonnegative_[value]; }
-  bool is_used(ir::ValueId value) const { return uses_[value] > 0; }
-  // An index that is loaded for the next turn of a loop alone. Whoever makes it the same in all
-  // lanes waits for it, so that this is done at the turn's end.
-  bool is_for_next_turn(ir::ValueId value) const { return for_next_turn_[value]; }
+  bool is_used(ir::ValueId value) const { return used_[value]; }
 
   void line(std::string_view text);
   void open(std::string_view head);  // "head {", and indents
@@ -88,7 +85,6 @@ class Emitter {
     LaunchParameter launch;
     std::string declaration;
   };
-  void mark_for_next_turn(const ir::Block& turn);
   void append(std::string_view text);
   void delay();
   std::string add_parameter(LaunchParameter launch, std::string type, std::string name);
@@ -102,9 +98,7 @@ class Emitter {
   SourceLocation printed_where_;  // the last that became a comment
   std::vector<std::string> names_;
   std::vector<const ir::Operation*> definitions_;
-  std::vector<bool> nonnegative_;
-  std::vector<int> uses_;
-  std::vector<bool> for_next_turn_;
+  std::vector<bool> nonnegative_, used_;
   std::map<std::string, std::string> wrappers_;
   std::map<std::string, std::string> parameter_names_;  // by what they hold
   std::vector<Parameter> tensor_maps_, tensors_, dims_, scalars_;

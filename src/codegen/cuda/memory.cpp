@@ -115,9 +115,7 @@ void print_load_index(Emitter& emitter, const Operation& operation) {
                   sum_text(address));
   const std::string& name = emitter.name(operation.results[0]);
   // As in print_shared_load: the shuffle tells ptxas that all lanes have the same.
-  const bool is_awaited =
-      emitter.agent != Emitter::Agent::lane && !emitter.is_for_next_turn(operation.results[0]);
-  emitter.line(!is_awaited
+  emitter.line(emitter.agent == Emitter::Agent::lane
                    ? fmt::format("const int {} = {};", name, load)
                    : fmt::format("const int {} = __shfl_sync(0xffffffffu, {}, 0);", name, load));
 }
