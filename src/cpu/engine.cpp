@@ -239,7 +239,7 @@ void Engine::run(const Load& operation) {
   }
   if (operation.in_place) {
     view(inside ? &region : nullptr, operation.tile);
-    if (inside && launch_.exceeds_cache) ask_for(region);
+    if (inside && launch_.exceeds_cache && state.is_for_many_rows) ask_for(region);
     if (inside) return;
   }
   if (operation.in_place_by_rows) {

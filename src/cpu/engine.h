@@ -46,6 +46,7 @@ class Engine {
     Index extents = {}, strides = {};
     bool is_of_strip = false;
     bool is_far = false;  // in a tensor that is written past the caches
+    bool is_for_many_rows = false;  // the last product that read it had them
   };
   struct Tensor {
     const TensorArgument* argument = nullptr;

@@ -33,7 +33,7 @@ bool is_zero(const Matrix& matrix, std::int64_t rows, std::int64_t columns, std:
 
 // With the extents of the result, which are set; of no rows or columns there is nothing to do.
 Product Engine::product_of(const Multiply& operation) {
-  const State &a = tiles_[operation.a], &b = tiles_[operation.b];
+  State &a = tiles_[operation.a], &b = tiles_[operation.b];
   State& c = tiles_[operation.result];
   const auto extents = [](const State& tile, bool transposed) {
     return transposed ? std::pair(tile.extents[1], tile.extents[0])
@@ -53,6 +53,9 @@ Product Engine::product_of(const Multiply& operation) {
   }
   c.extents[rows] = m;
   c.extents[1 - rows] = n;
+  // Products of fewer rows ask for what is next themselves (kernels/few_rows.h).
+  constexpr std::int64_t kFewRows = 4;
+  a.is_for_many_rows = b.is_for_many_rows = m > kFewRows;
   const Matrix of_b = matrix(b, operation.b_transposed);
   std::int64_t terms = std::min(left, right);
   if (operation.skips_zeros && lies_in_arena(b.data) &&
