@@ -45,7 +45,7 @@ class Engine {
     std::byte* data = nullptr;
     Index extents = {}, strides = {};
     bool is_of_strip = false;
-    bool is_far = false;  // in a tensor that is written past the caches
+    bool is_far = false;            // in a tensor that is written past the caches
     bool is_for_many_rows = false;  // the last product that read it had them
   };
   struct Tensor {
