@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdlib>
 
 #include "cpu/ahead.h"
 #include "cpu/engine.h"
@@ -140,7 +141,7 @@ void Engine::place_in_tensor(const Apply& operation) {
                                               operation.walk, operation.result);
   view(fits ? &region : nullptr, operation.result);
   tiles_[operation.result].is_far =
-      fits && launch_.far_stores.of(block_) && lies_by_lines(region, operation.walk);
+      fits && !getenv("NEAR") && launch_.far_stores.of(block_) && lies_by_lines(region, operation.walk);
 }
 
 // Whether all rows begin with a line of memory.

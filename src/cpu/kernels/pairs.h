@@ -21,9 +21,27 @@ TW_INLINE Floats add_pairs(Floats sum, Ints a, Ints b) {
 #endif
 }
 
+// So many lines of memory, into the second-level cache.
+TW_APART void ask_ahead(TilesAhead& ahead, std::int64_t lines) {
+  for (; lines > 0 && ahead.count > 0; --lines) {
+    TilesAhead::Rows& rows = ahead.tiles[0];
+    __builtin_prefetch(rows.data + ahead.at, 0, 3);
+    ahead.at += 64;
+    if (ahead.at < rows.bytes) continue;
+    ahead.at = 0;
+    rows.data += rows.stride;
+    if (--rows.count > 0) continue;
+    --ahead.count;
+    for (int i = 0; i < ahead.count; ++i) ahead.tiles[i] = ahead.tiles[i + 1];
+  }
+}
+// A block of sums asks for a line in the time of so many pairs.
+constexpr std::int64_t kPairsOfLine = 4;
+
 template <int rows, int vectors>
-TW_APART void multiply_pairs(std::int64_t pairs, PairRows a, const float* panel, FloatRows c,
-                             bool from_zero) {
+TW_APART void multiply_pairs(std::int64_t count, std::int64_t pairs, PairRows a, const float* panel, FloatRows c,
+                             bool from_zero, TilesAhead* ahead) {
+  for (; count > 0; --count, a.data += rows * a.stride, c.data += rows * c.stride) {
   Sums<rows, vectors> sums;
   sums.start(c, from_zero);
   for (std::int64_t i = 0; i < pairs; ++i) {
@@ -41,12 +59,14 @@ TW_APART void multiply_pairs(std::int64_t pairs, PairRows a, const float* panel,
     });
   }
   sums.end(c);
+  if (ahead && ahead->count > 0) ask_ahead(*ahead, pairs / kPairsOfLine);
+  }
 }
 
 // Blocks of fewer vectors have more rows: each sum waits for the one before, so that there are to
 // be many. By the logarithms of vectors and of rows, as far as the registers hold them.
-using MultiplyPairs = void (*)(std::int64_t pairs, PairRows a, const float* panel, FloatRows c,
-                               bool from_zero);
+using MultiplyPairs = void (*)(std::int64_t count, std::int64_t pairs, PairRows a, const float* panel, FloatRows c,
+                               bool from_zero, TilesAhead* ahead);
 constexpr int kSums = kSumRows * kSumVectors;
 template <int rows, int vectors>
 constexpr MultiplyPairs if_it_fits() {
@@ -185,7 +205,7 @@ void pack_part_in_pairs(const Product& p, const PackedPart& part, const ProductS
     const Matrix b = {element<void>(p.b, part.first_term, part.first_column + left), p.b.row_stride,
                       p.b.column_stride};
     pack_pairs(part.terms, smaller_of(part.columns - left, kPanel), b,
-               packed_column(scratch.panels, pairs_of(part.terms), left), scratch.columns);
+               packed_column(part.panels, pairs_of(part.terms), left), scratch.columns);
   }
 }
 
@@ -201,11 +221,14 @@ void product_in_pairs(const Product& p) {
   };
   // Under a mask, or where zeros are, fewer rows are looked at together.
   const std::int64_t step = p.needed.data || p.skips_zeros ? kBlock : kRows;
-  for_packed_parts(p, pack, [&](const PackedPart& part) {
+  const bool by_panels = !p.done && !p.needed.data;
+  for_packed_parts<2>(p, scratch.panels, pack, [&](const PackedPart& part) {
     const std::int64_t pairs = pairs_of(part.terms);
+    const std::int64_t width = by_panels ? kPanel : part.columns;
+    for (std::int64_t left = 0; left < part.columns; left += width)
     for (std::int64_t top = 0; top < p.m; top += step) {
       const std::int64_t end = smaller_of(top + step, p.m);
-      const Span needed = needed_columns(p, part, top, end - top);
+      const Span needed = by_panels ? Span{left, smaller_of(left + width, part.columns)} : needed_columns(p, part, top, end - top);
       Span terms = {0, pairs};
       if (p.skips_zeros) {
         terms = not_zero(end - top, pairs, [&](std::int64_t row, std::int64_t pair) {
@@ -217,14 +240,16 @@ void product_in_pairs(const Product& p) {
            column += (1 << vectors) * kLanes) {
         const std::int64_t in_panel = kSumVectors - column % kPanel / kLanes;
         vectors = logarithm((needed.end - column + kLanes - 1) / kLanes, in_panel);
+        std::int64_t count = 0;
         int rows = 0;
-        for (std::int64_t row = top; row < end; row += 1 << rows) {
+        for (std::int64_t row = top; row < end; row += count << rows) {
           rows = logarithm(end - row, kSums >> vectors);
+          count = (end - row) >> rows;
           kMultiplyPairs[vectors][rows](
-              terms.end - terms.begin, {at(part, row, terms.begin), a.stride},
-              packed_column(scratch.panels, pairs, column) + terms.begin * kPanel,
+              count, terms.end - terms.begin, {at(part, row, terms.begin), a.stride},
+              packed_column(part.panels, pairs, column) + terms.begin * kPanel,
               {c.data + row * c.stride + part.first_column + column, c.stride},
-              !p.accumulates && part.first_term == 0);
+              !p.accumulates && part.first_term == 0, p.ahead);
         }
       }
       const bool is_whole = part.columns == p.n && part.first_term + part.terms == p.k;
