@@ -106,6 +106,7 @@ class Engine {
   bool lies_in_arena(const void* data) const;
   Region region(const Box& box) const;
   void check(const Box& box) const;
+  bool was_asked_for(const Region& region, std::size_t rows, std::size_t columns, State& state);
   void ask_for(const Region& region, State& state);
   // Where the rows of a tile lie in the tensor itself, if functions of rows may go there.
   bool are_rows(const Region& region, const Index& extents, const Walk& walk, TileId tile) const;

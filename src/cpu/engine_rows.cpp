@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstdlib>
 
 #include "cpu/ahead.h"
 #include "cpu/engine.h"
@@ -141,7 +140,7 @@ void Engine::place_in_tensor(const Apply& operation) {
                                               operation.walk, operation.result);
   view(fits ? &region : nullptr, operation.result);
   tiles_[operation.result].is_far =
-      fits && !getenv("NEAR") && launch_.far_stores.of(block_) && lies_by_lines(region, operation.walk);
+      fits && launch_.far_stores.of(block_) && lies_by_lines(region, operation.walk);
 }
 
 // Whether all rows begin with a line of memory.

@@ -94,7 +94,7 @@ struct RowsDone {
 struct TilesAhead {
   struct Rows {
     const char* data;
-    std::int64_t stride, bytes, count;  // to the next row, and of each
+    std::int64_t stride, bytes, count;  // to the next row, of each, and how many there are
   };
   static constexpr int kMost = 4;
   Rows tiles[kMost];  // the next one first

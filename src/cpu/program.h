@@ -282,7 +282,7 @@ struct Program {
   bool adds = false;  // it takes turns
   Block body;
   std::int64_t arena_bytes = 0, scratch_bytes = 0;
-  std::int64_t packs_bytes = 0;  // at the end of the scratch: packs that blocks share
+  std::int64_t packs_bytes = 0;  // behind the scratch: packs that blocks share
 };
 
 }  // namespace tilewright::cpu

@@ -12,7 +12,8 @@ namespace {
 
 // Those of a thread, beside which the second-level cache has room for tiles.
 constexpr std::int64_t kPacksBytes = 640 << 10;
-// So many times in a row packs were forgotten that no product had found: blocks share none then.
+// Where packs are forgotten so often in a row before a product finds any, the thread's blocks share
+// none.
 constexpr int kInVain = 2;
 
 }  // namespace
@@ -40,13 +41,14 @@ void find_shared_factors(Program& program) {
     product->shared_along = ~(axes.of(box->second->starts) | axes.of(box->second->limits));
     program.packs_bytes = kPacksBytes;
   });
-  program.scratch_bytes = round_up(program.scratch_bytes, kAlignment) + program.packs_bytes;
+  program.scratch_bytes = round_up(program.scratch_bytes, kAlignment);
 }
 
 SharedPacks::SharedPacks(const Program& program, const std::vector<std::int64_t>& grid,
-                         std::byte* scratch) {
-  end_ = reinterpret_cast<float*>(scratch + program.scratch_bytes);
-  begin_ = free_ = end_ - program.packs_bytes / static_cast<std::int64_t>(sizeof(float));
+                         std::byte* memory)
+    : begin_(reinterpret_cast<float*>(memory)),
+      end_(reinterpret_cast<float*>(memory + program.packs_bytes)),
+      free_(begin_) {
   const auto longer = std::find_if(grid.begin(), grid.end(), [](auto count) { return count > 1; });
   if (longer != grid.end()) axis_ = 1u << (longer - grid.begin());
 }
@@ -57,7 +59,7 @@ bool SharedPacks::have(const std::byte* b) const {
 }
 
 Packs* SharedPacks::of(const Multiply& operation, const Product& product, std::int64_t block) {
-  end_last();
+  keep_last();
   if ((operation.shared_along & axis_) == 0 || product.m <= kFewRows || in_vain_ == kInVain) {
     return nullptr;
   }
@@ -75,17 +77,17 @@ Packs* SharedPacks::of(const Multiply& operation, const Product& product, std::i
   // Other blocks than those that it was packed for.
   if (block_ != block) forget();
   block_ = block;
-  constexpr std::int64_t kColumns = 64;
+  constexpr std::int64_t kColumns = 64;  // of a panel, at most
   if (end_ - free_ < product.k * round_up(product.n, kColumns)) return nullptr;
   packs_ = {free_, false};
-  new_ = {product.b, product.n, product.k, free_};
+  last_ = {product.b, product.n, product.k, free_};
   return &packs_;
 }
 
 // What the last product packed, if it was performed.
-void SharedPacks::end_last() {
+void SharedPacks::keep_last() {
   if (packs_.are_there || packs_.at == nullptr || packs_.at == free_) return;
-  entries_.push_back(new_);
+  entries_.push_back(last_);
   free_ = packs_.at;
 }
 

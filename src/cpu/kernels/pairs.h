@@ -21,52 +21,52 @@ TW_INLINE Floats add_pairs(Floats sum, Ints a, Ints b) {
 #endif
 }
 
-// So many lines of memory, into the second-level cache.
+// Asks memory for so many lines, as far as they are of one row.
 TW_APART void ask_ahead(TilesAhead& ahead, std::int64_t lines) {
-  for (; lines > 0 && ahead.count > 0; --lines) {
-    TilesAhead::Rows& rows = ahead.tiles[0];
-    __builtin_prefetch(rows.data + ahead.at, 0, 3);
-    ahead.at += 64;
-    if (ahead.at < rows.bytes) continue;
-    ahead.at = 0;
-    rows.data += rows.stride;
-    if (--rows.count > 0) continue;
-    --ahead.count;
-    for (int i = 0; i < ahead.count; ++i) ahead.tiles[i] = ahead.tiles[i + 1];
-  }
+  constexpr std::int64_t kLine = 64;
+  TilesAhead::Rows& rows = ahead.tiles[0];
+  const std::int64_t end = smaller_of(ahead.at + lines * kLine, rows.bytes);
+  for (; ahead.at < end; ahead.at += kLine) __builtin_prefetch(rows.data + ahead.at);
+  if (end < rows.bytes) return;
+  ahead.at = 0;
+  rows.data += rows.stride;
+  if (--rows.count > 0) return;
+  --ahead.count;
+  for (int i = 0; i < ahead.count; ++i) ahead.tiles[i] = ahead.tiles[i + 1];
 }
-// A block of sums asks for a line in the time of so many pairs.
+// A block of sums asks for a line in the time of so many pairs: memory answers so fast.
 constexpr std::int64_t kPairsOfLine = 4;
 
+// `count` blocks of rows one below the other.
 template <int rows, int vectors>
-TW_APART void multiply_pairs(std::int64_t count, std::int64_t pairs, PairRows a, const float* panel, FloatRows c,
-                             bool from_zero, TilesAhead* ahead) {
+TW_APART void multiply_pairs(std::int64_t count, std::int64_t pairs, PairRows a, const float* panel,
+                             FloatRows c, bool from_zero, TilesAhead* ahead) {
   for (; count > 0; --count, a.data += rows * a.stride, c.data += rows * c.stride) {
-  Sums<rows, vectors> sums;
-  sums.start(c, from_zero);
-  for (std::int64_t i = 0; i < pairs; ++i) {
-    Ints b[vectors];
-    unrolled<vectors>(
-        [&](auto v) { b[v.value] = bits_of(load(panel + i * kPanel + v.value * kLanes)); });
-    unrolled<rows>([&](auto r) {
-      std::int32_t pair;
-      __builtin_memcpy(&pair, a.data + r.value * a.stride + i * 4, 4);
-      const Ints factor = splat_int(pair);
-      unrolled<vectors>([&](auto v) {
-        Floats& sum = sums.at[r.value][v.value];
-        sum = add_pairs(sum, factor, b[v.value]);
+    Sums<rows, vectors> sums;
+    sums.start(c, from_zero);
+    for (std::int64_t i = 0; i < pairs; ++i) {
+      Ints b[vectors];
+      unrolled<vectors>(
+          [&](auto v) { b[v.value] = bits_of(load(panel + i * kPanel + v.value * kLanes)); });
+      unrolled<rows>([&](auto r) {
+        std::int32_t pair;
+        __builtin_memcpy(&pair, a.data + r.value * a.stride + i * 4, 4);
+        const Ints factor = splat_int(pair);
+        unrolled<vectors>([&](auto v) {
+          Floats& sum = sums.at[r.value][v.value];
+          sum = add_pairs(sum, factor, b[v.value]);
+        });
       });
-    });
-  }
-  sums.end(c);
-  if (ahead && ahead->count > 0) ask_ahead(*ahead, pairs / kPairsOfLine);
+    }
+    sums.end(c);
+    if (ahead && ahead->count > 0) ask_ahead(*ahead, pairs / kPairsOfLine);
   }
 }
 
 // Blocks of fewer vectors have more rows: each sum waits for the one before, so that there are to
 // be many. By the logarithms of vectors and of rows, as far as the registers hold them.
-using MultiplyPairs = void (*)(std::int64_t count, std::int64_t pairs, PairRows a, const float* panel, FloatRows c,
-                               bool from_zero, TilesAhead* ahead);
+using MultiplyPairs = void (*)(std::int64_t count, std::int64_t pairs, PairRows a,
+                               const float* panel, FloatRows c, bool from_zero, TilesAhead* ahead);
 constexpr int kSums = kSumRows * kSumVectors;
 template <int rows, int vectors>
 constexpr MultiplyPairs if_it_fits() {
@@ -221,14 +221,11 @@ void product_in_pairs(const Product& p) {
   };
   // Under a mask, or where zeros are, fewer rows are looked at together.
   const std::int64_t step = p.needed.data || p.skips_zeros ? kBlock : kRows;
-  const bool by_panels = !p.done && !p.needed.data;
   for_packed_parts<2>(p, scratch.panels, pack, [&](const PackedPart& part) {
     const std::int64_t pairs = pairs_of(part.terms);
-    const std::int64_t width = by_panels ? kPanel : part.columns;
-    for (std::int64_t left = 0; left < part.columns; left += width)
     for (std::int64_t top = 0; top < p.m; top += step) {
       const std::int64_t end = smaller_of(top + step, p.m);
-      const Span needed = by_panels ? Span{left, smaller_of(left + width, part.columns)} : needed_columns(p, part, top, end - top);
+      const Span needed = needed_columns(p, part, top, end - top);
       Span terms = {0, pairs};
       if (p.skips_zeros) {
         terms = not_zero(end - top, pairs, [&](std::int64_t row, std::int64_t pair) {

@@ -49,7 +49,8 @@ struct Sums {
     if (from_zero) {
       each([&](auto r, auto v) { at[r.value][v.value] = Floats{}; });
     } else {
-      each([&](auto r, auto v) { at[r.value][v.value] = load(row(c, r.value) + v.value * kLanes); });
+      each(
+          [&](auto r, auto v) { at[r.value][v.value] = load(row(c, r.value) + v.value * kLanes); });
     }
   }
   TW_INLINE void end(FloatRows c) const {
