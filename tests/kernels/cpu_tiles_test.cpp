@@ -341,6 +341,35 @@ TEST(TilesOnCpu, ProductsForTheNextRound) {
   }
 }
 
+// Blocks that follow each other find what the one before packed, as far as there was room: of their
+// own batch, and of all columns and terms that exist there.
+TEST(TilesOnCpu, ProductsByWhatOtherBlocksRead) {
+  for (const DType dtype : {bf16, f32}) {
+    Kernel kernel("shared");
+    const Dim rows = kernel.dim("rows"), keys = kernel.dim("keys"), batch = kernel.dim("batch");
+    const Tensor Q = kernel.in("Q", dtype, {batch, rows, 96});
+    const Tensor K = kernel.in("K", dtype, {batch, keys, 96});
+    const Tensor W = kernel.in("W", dtype, {96, 40});
+    const Tensor C = kernel.out("C", f32, {batch, rows, 64}), D = kernel.out("D", f32, {rows, 40});
+    const auto [number, sequence] = kernel.grid(ceil_div(rows, 16), batch);
+    const Block block = rows.block(number, 16);
+    const Tile q = load(Q(sequence, block, all));
+    Var sum{zeros({16, 64})};
+    for (Block now : blocks(keys, 80)) {
+      const Tile k = load(K(sequence, now, all));
+      sum = sum + dot(max(min(dot(q, k.T()), 2), -2).cast(dtype), k.slice({0, 16}, {80, 64}));
+    }
+    store(C(sequence, block, all), sum);
+    when(sequence == 0, [&] { store(D(block, all), dot(q, load(W(all, all)))); });
+    for (const auto& [n, count] : {std::pair{40, 3}, std::pair{170, 2}, std::pair{1700, 2}}) {
+      SCOPED_TRACE(fmt::format("{} keys", n));
+      expect_alike(kernel,
+                   {counted({count, 50, 96}, 7, dtype), counted({count, n, 96}, 3, dtype),
+                    counted({96, 40}, 5, dtype), untouched({count, 50, 64}), untouched({50, 40})});
+    }
+  }
+}
+
 // Functions of rows go over those of a product that are whole. Its factors, which nobody needs
 // behind it, stay until the last row. Terms and columns come in one part or in several.
 TEST(TilesOnCpu, RowsBehindAProduct) {
