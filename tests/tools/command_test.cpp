@@ -118,6 +118,16 @@ TEST(CommandTest, SameSeedSameBits) {
   EXPECT_NE(result_of(3), result_of(4));
 }
 
+TEST(CommandTest, ListsTheCasesOfASetting) {
+  const std::string list = "list attention_forward --cases --set schedule=sm90 --set causal=";
+  const std::string text = tilewright(list + "true").output;
+  EXPECT_THAT(text, HasSubstr("\ncausal\n"));
+  EXPECT_THAT(text, HasSubstr("\nnot window\n"));
+  const Json cases = tilewright(list + "false --json").json()["cases"];
+  EXPECT_NE(std::find(cases.begin(), cases.end(), "not causal"), cases.end());
+  EXPECT_EQ(std::find(cases.begin(), cases.end(), "causal"), cases.end());
+}
+
 TEST(CommandTest, BadUsageEndsWith2) {
   expect_failure("", 2, {"Subcommands:", "simulate"});
   expect_failure("run gemm --taget cuda", 2,
