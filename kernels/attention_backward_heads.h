@@ -27,10 +27,10 @@ Attention own_backward_heads(const SequenceParallelAttention& o);
 Kernel gradients_of_heads_sm90(const SequenceParallelAttention& o, bool is_packed,
                                const std::string& name, const Caller& caller);
 
-// In which order a rank's own heads come from the others while the kernel works. The heads of queries
-// that share keys come in shares, of 1, 1, 2, 4 heads and so on, the first one with the keys. Where
-// these heads are worked on in parts, the first part of all heads of keys is the first: so shares
-// come in that order too. Else head of keys follows head of keys.
+// In which order a rank's own heads come from the others while the kernel works. The heads of
+// queries that share keys come in shares, of 1, 1, 2, 4 heads and so on, the first one with the
+// keys. Where these heads are worked on in parts, the first part of all heads of keys is the first:
+// so shares come in that order too. Else head of keys follows head of keys.
 class HeadArrivals {
  public:
   // `parts`: HeadParts::count of a rank's own heads.

@@ -290,7 +290,8 @@ TEST(SequenceParallelAttentionTest, ByHeads) {
 void check_gradients(const SequenceParallelAttention& o, const RankSizes& sizes,
                      bool of_lse = false,
                      const decltype(&sequence_parallel_attention_backward_sm90) make =
-                         sequence_parallel_attention_backward_sm90, int multiprocessors = 3) {
+                         sequence_parallel_attention_backward_sm90,
+                     int multiprocessors = 3) {
   const Attention& a = o.attention;
   SCOPED_TRACE(testing::Message() << o.ranks << " ranks, " << sizes.queries << " queries, "
                                   << sizes.keys << " keys");
