@@ -496,6 +496,8 @@ TEST(RingAttention, AgreesWithFloat64OnTheInterpreter) {
     check_entry(name, settings, "interpreter");
     check_entry(name, of_three, "interpreter");
   }
+  // The first rows see no key of any rank.
+  check_entry("ring_attention", {"ranks=2", "queries=21", "keys=17", "causal=true"}, "interpreter");
   check_entry("ring_attention_backward", {"ranks=2", "queries=0", "keys=5"}, "interpreter");
   check_entry("ring_varlen_attention", {"ranks=4", "queries=5", "keys=1", "batch=1"},
               "interpreter");
