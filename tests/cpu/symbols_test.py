@@ -31,7 +31,8 @@ EXPORTS = {
 # sanitizers add.
 IMPORTS = re.compile(
     r"mem(cpy|set|move)|(sin|cos|fma)f|tilewright::cpu::kKernels(V4|Baseline)"
-    r"|tilewright::cpu::(product_with_bf16|a_as_pairs)\(tilewright::cpu::Product const&(, void\*)?\)"
+    r"|tilewright::cpu::product_with_bf16\(tilewright::cpu::Product const&\)"
+    r"|tilewright::cpu::a_as_pairs\(tilewright::cpu::Product const&, void\*\)"
     r"|_GLOBAL_OFFSET_TABLE_|__stack_chk_fail|__(asan|ubsan|tsan|gcov)_.*"
 )
 
