@@ -278,6 +278,26 @@ TEST(TilesOnCpu, ZerosOfATensorHideNothing) {
   }
 }
 
+// Rows of which the tile has more columns than there are lie apart: zeros are looked for in all of
+// them.
+TEST(TilesOnCpu, ZerosAboveOtherNumbers) {
+  Kernel kernel("zeros_above");
+  const Dim n = kernel.dim("n");
+  const Tensor A = kernel.in("A", bf16, {16, 32}), B = kernel.in("B", bf16, {32, n});
+  const Tensor C = kernel.out("C", f32, {16, n});
+  kernel.grid(1);
+  const Block columns = n.block(0, 32);
+  const Tile b = (load(B(all, columns)).cast(f32) * 2).cast(bf16);
+  store(C(all, columns), dot(load(A(all, all)), b));
+  for (const std::int64_t n_now : {32, 8}) {  // the first run leaves zeros between such rows
+    HostTensor values = HostTensor::zeros(bf16, {32, n_now});
+    for (std::int64_t i = 16 * n_now; n_now < 32 && i < values.elements(); ++i) {
+      values.set_flat(i, static_cast<double>(i % 5 + 1));
+    }
+    expect_alike(kernel, {counted({16, 32}, 7, bf16), values, untouched({16, n_now})});
+  }
+}
+
 // A product by what is computed and 0 is 0 whatever the other factor holds; under strict numerics
 // it is not.
 TEST(TilesOnCpu, ProductsByZeros) {

@@ -329,6 +329,30 @@ std::string error_in_role(int columns, Body body) {
   });
 }
 
+TEST(GemmSm100Test, OneWarpOfARoleUsesTensorMemory) {
+  const auto error = [](const auto& body) {
+    return error_of([&] {
+      Kernel kernel("k");
+      kernel.target("sm_100a");
+      kernel.ctas(1);
+      const TensorMemory memory(kernel, "sums", 64);
+      const SharedTile a(kernel, "a", bf16, 128, 64), b(kernel, "b", bf16, 64, 64);
+      kernel.roles({role("two", warps(2), registers(64), [&] { body(memory, a, b); })});
+    });
+  };
+  const auto expect = [&](const std::string& what, const auto& body) {
+    EXPECT_THAT(error(body),
+                HasSubstr(what + ": every one of the 2 warps of the role \"two\" would do it"));
+  };
+  using Memory = TensorMemory;
+  expect("allocate", [](const Memory& memory, const auto&...) { memory.allocate(); });
+  expect("free", [](const Memory& memory, const auto&...) { memory.free(); });
+  expect("relinquish_tensor_memory", [](const auto&...) { relinquish_tensor_memory(); });
+  expect("mma", [](const Memory& memory, const auto& a, const auto& b) {
+    mma(memory.attach(), a, b.T(), false);
+  });
+}
+
 TEST(GemmSm100Test, MisuseOfTensorMemoryIsAnErrorAtItsLine) {
   EXPECT_THAT(error_in_role(96, [](const auto&...) {}), HasSubstr("\"sums\": 96 columns"));
   EXPECT_THAT(error_in_role(16, [](const auto&...) {}), HasSubstr("from 32 to 512"));

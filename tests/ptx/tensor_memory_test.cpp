@@ -155,6 +155,27 @@ TEST(PtxTensorMemory, ProductsTakeTheirLeftOperandFromIt) {
       << few.report.faults[0].message;
 }
 
+// Columns that were given back still have what was in them: the first half of 64, of which the
+// second is taken again.
+TEST(PtxTensorMemory, ProductsTakeNoOperandFromColumnsThatAreFree) {
+  std::string text = product(128, false);
+  const auto replace = [&](std::string_view from, std::string_view to) {
+    const std::size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    text.replace(at, from.size(), to);
+  };
+  replace("add.u32 %r11, %r10, 32;", "mov.u32 %r11, %r10;");
+  replace("add.u32 %r11, %r3, 32;", "mov.u32 %r11, %r3;");
+  replace("@%p5 tcgen05.mma",
+          "@%p1 bra kept;\ntcgen05.dealloc.cta_group::1.sync.aligned.b32 %r3, 64;\n"
+          "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r2], 32;\nkept:\n"
+          "bar.sync 0;\nld.shared.u32 %r3, [%r2];\nadd.u32 %r10, %r10, 32;\n@%p5 tcgen05.mma");
+  const Ran ran = run_of(text, 128);
+  ASSERT_EQ(ran.fault(), "tensor_memory");
+  EXPECT_NE(ran.report.faults[0].message.find("does not hold"), std::string::npos)
+      << ran.report.faults[0].message;
+}
+
 // A commit of CTA 0 of four arrives at the CTAs of the mask, each of which waits for its own.
 Ran committed(int mask) {
   const std::string body = fmt::format(R"(

@@ -233,6 +233,22 @@ TEST(TensorPairsTest, TheFirstCtaIssuesProducts) {
   expect_faults(text, "tcgen05", "the second one of its pair");
 }
 
+TEST(TensorPairsTest, NoneOfThePairHasEndedWhereItMultiplies) {
+  std::string product = pair_kernel();
+  product = product.substr(product.find("      tcgen05_mma_ss"));
+  product = product.substr(0, product.find('\n') + 1);
+  std::string text = with(pair_kernel(), kGive, kGive + kIfFirst + product + kElse);
+  text = with(text, "  cluster_sync\n}\n", "}\n");
+  std::size_t found = 0;
+  for (std::uint64_t seed = 0; seed < kPairSeeds; ++seed) {
+    for (const Fault& fault : PairRun(text, seed).report.faults) {
+      found += fault.kind == "exit" &&
+               fault.message.find("of which CTA 1 has ended") != std::string::npos;
+    }
+  }
+  EXPECT_GT(found, 0u);
+}
+
 TEST(TensorPairsTest, BothCtasAllocateInStep) {
   expect_faults(with(pair_kernel(), kGive, kIfFirst + "  " + kGive + kElse), "deadlock",
                 "of its pair to execute the same");
