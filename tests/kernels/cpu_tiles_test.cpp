@@ -408,9 +408,9 @@ TEST(TilesOnCpu, SumsThatBeginWithZeros) {
       for (Block now : blocks(n, 16)) {
         const Tile before = sum;
         store(D(now, all), is_read ? before.slice({0, 0}, {16, 48}) : load(B(now, all)));
-        const Tile product = dot(load(A(now, all)).T(), load(B(now, all)));
-        sum = sum * factors + product;
-        other = other * factors + product;
+        const Tile a = load(A(now, all)), b = load(B(now, all));
+        sum = sum * factors + dot(a.T(), b);
+        other = other * factors + dot(a.T(), b + 1);
       }
       store(C(all, all), sum + other);
       for (const std::int64_t count : {0, 16, 40}) {
