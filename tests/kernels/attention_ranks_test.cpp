@@ -598,11 +598,13 @@ void check_packed_at_once(const std::vector<std::string>& settings,
   std::vector<TensorRef> tensors;
   for (HostTensor& tensor : work.tensors) tensors.push_back(ref(tensor));
   compile(*work.kernel, work.options, "sim:sm_90a").run(tensors);
-  of_nobody([](const LibraryTensor& parameter, HostTensor& tensor, std::int64_t n) {
+  std::vector<std::string> no_zeros;
+  of_nobody([&](const LibraryTensor& parameter, HostTensor& tensor, std::int64_t n) {
     if (parameter.is_input()) return;
-    ASSERT_EQ(tensor.flat(n), 0) << parameter.name << " " << n;
+    if (tensor.flat(n) != 0) no_zeros.push_back(parameter.name + " " + std::to_string(n));
     tensor.set_flat(n, std::nan(""));  // the reference says nothing of them
   });
+  EXPECT_TRUE(no_zeros.empty()) << no_zeros.size() << " of no sequence, the first " << no_zeros[0];
   const library::Comparison comparison = library::compare(work, wanted);
   EXPECT_TRUE(comparison.ok()) << comparison.text();
 }
