@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <string>
 #include <vector>
 
@@ -22,17 +23,63 @@ Attention own_backward_heads(const SequenceParallelAttention& o);
 // Where packed sequences begin; Q, K, V and dO of all heads of own rows; the same of the others'
 // rows of own heads, L and D of all rows of these, sums of dQ; dQ, dK and dV, of all heads of own
 // rows; words that are 0 before, sums of dK and dV where heads share keys; words that have the
-// number of the run when rows of another rank have come.
+// number of the run when rows of another rank have come (HeadArrivals).
 Kernel gradients_of_heads_sm90(const SequenceParallelAttention& o, bool is_packed,
                                const std::string& name, const Caller& caller);
 
-// Of the first head of keys so many heads of queries come before the kernel begins. The others of
-// these come while it works on them.
-inline int heads_before(int group) { return (group + 3) / 4; }
-// A word of each rank for each own head of keys, and for what of the first one comes late.
-inline Dim arrival_words(int group, int kv_heads, int ranks) {
-  return ranks * (kv_heads + (heads_before(group) < group ? 1 : 0));
-}
+// In which order a rank's own heads come from the others while the kernel works. The heads of
+// queries that share keys come in shares, of 1, 1, 2, 4 heads and so on, the first one with the
+// keys. Where these heads are worked on in parts, the first part of all heads of keys is the first:
+// so shares come in that order too. Else head of keys follows head of keys.
+class HeadArrivals {
+ public:
+  // `parts`: HeadParts::count of a rank's own heads.
+  HeadArrivals(const Attention& own, const Dim& parts)
+      : group_(own.heads / own.kv_heads),
+        kv_heads_(own.kv_heads),
+        shares_(std::bit_width(static_cast<unsigned>(group_ - 1)) + 1),
+        by_shares_(min(max(parts - 1, 0), 1)) {}
+  int count() const { return shares_ * kv_heads_; }
+  bool has_shares() const { return shares_ > 1; }
+  int first_heads() const { return heads_of(0); }
+
+  // What comes as the number-th: of a head of keys, its keys or none, and some of its queries.
+  struct Arrival {
+    Dim kv_head, keys, first_member, members;
+    bool has_keys;  // in one of the two orders
+  };
+  Arrival arrival(int number) const {
+    const int share = number / kv_heads_, share_of_keys = number % shares_;
+    const auto chosen = [&](int of_shares, int of_keys) {
+      return of_shares == of_keys ? Dim(of_keys)
+                                  : by_shares_ * of_shares + (1 - by_shares_) * of_keys;
+    };
+    return {chosen(number % kv_heads_, number / shares_),
+            chosen(share == 0 ? 1 : 0, share_of_keys == 0 ? 1 : 0),
+            chosen(first_of(share), first_of(share_of_keys)),
+            chosen(heads_of(share), heads_of(share_of_keys)), share == 0 || share_of_keys == 0};
+  }
+  // Which number that is, of the keys and of a head of queries.
+  Index of_keys(const Index& kv_head) const { return number(0, kv_head); }
+  Index of_queries(const Index& head) const {
+    const Index member = head % group_;
+    Index share(0);
+    for (int i = 1; i < shares_; ++i) share = share + select(member >= first_of(i), 1, 0);
+    return number(share, head / group_);
+  }
+
+ private:
+  int first_of(int share) const { return share == 0 ? 0 : 1 << (share - 1); }
+  int heads_of(int share) const {
+    return (share + 1 < shares_ ? first_of(share + 1) : group_) - first_of(share);
+  }
+  Index number(const Index& share, const Index& kv_head) const {
+    return select(Index(by_shares_) > 0, share * kv_heads_ + kv_head, kv_head * shares_ + share);
+  }
+
+  int group_, kv_heads_, shares_;
+  Dim by_shares_;
+};
 
 // What is of all sequences together, where these are of one length or packed.
 struct OneLengthOverRanks : BatchKeys {
@@ -74,10 +121,9 @@ class HeadsOfRanks : public Keys {
         own_K_(kernel.in("own_K", a.dtype, of_own_keys(a.dim))),
         own_V_(kernel.in("own_V", a.dtype, of_own_keys(a.dim_v))),
         own_dO_(kernel.in("own_dO", a.dtype, of_own_queries(a.dim_v))),
-        arrived_(kernel.symmetric("arrived", i32,
-                                  {arrival_words(a.heads / a.kv_heads, a.kv_heads, o.ranks)})) {
-    const int group = a.heads / a.kv_heads;
-    plan_case("queries of a rank's first keys come late", heads_before(group) < group);
+        arrivals_(a, this->parts().count),
+        arrived_(kernel.symmetric("arrived", i32, {arrivals_.count() * o.ranks})) {
+    plan_case("queries that share keys come in shares", arrivals_.has_shares());
     plan_case("pieces at two ends", of_keys_.pieces_of_rank() > 1);
   }
 
@@ -119,40 +165,29 @@ class HeadsOfRanks : public Keys {
     return output(of_keys_, one, to, rows, kernel_.rank() * this->kv_heads + head, columns);
   }
 
-  // Until all others' rows of a head of keys have come, with the queries that see it, but for those
-  // of the first that come late. That they have also says that each rank has begun the run, and
-  // that its gradients may be written.
-  void await_head(const Index& kv_head) const { await_word(kv_head); }
-  // What the warp that loads knows to be there. Others send heads in their order.
+  // What the warp that loads knows to be there. The others send in one order, behind what comes
+  // first. So each rank has begun the run by then, and its gradients may be written.
   class HeadsThatCame {
    public:
-    explicit HeadsThatCame(const HeadsOfRanks& keys)
-        : keys_(keys),
-          group_(keys.heads / keys.kv_heads),
-          count_(0),
-          queries_(heads_before(group_)) {}
-    void await(const Index& kv_head) {
-      when(kv_head >= count_, [&] {
-        keys_.await_head(kv_head);
-        count_ = kv_head + 1;
-      });
-    }
+    explicit HeadsThatCame(const HeadsOfRanks& keys) : keys_(keys), count_(0) {}
+    void await(const Index& kv_head) { await_arrival(keys_.arrivals_.of_keys(kv_head)); }
     void await_queries(const Index& head) {
-      if (heads_before(group_) == group_) return;
-      when(head >= queries_, [&] {
-        keys_.await_word(keys_.kv_heads);
-        queries_ = keys_.heads;
-      });
+      if (keys_.arrivals_.has_shares()) await_arrival(keys_.arrivals_.of_queries(head));
     }
 
    private:
+    void await_arrival(const Index& number) {
+      when(number >= count_, [&] {
+        keys_.await_arrival(number);
+        count_ = number + 1;
+      });
+    }
     const HeadsOfRanks& keys_;
-    int group_;
-    Cell<Index> count_, queries_;  // heads below these have come
+    Cell<Index> count_;  // so many have come
   };
 
  private:
-  void await_word(const Index& number) const {
+  void await_arrival(const Index& number) const {
     each_other_rank(kernel_, ranks_, [&](const Index& from) {
       wait_flag(arrived_(number * ranks_ + from), Compare::ge, kernel_.epoch(), kLearn);
     });
@@ -192,7 +227,9 @@ class HeadsOfRanks : public Keys {
   Kernel& kernel_;
   int ranks_;
   DividedAxis of_queries_, of_keys_;
-  Tensor own_Q_, own_K_, own_V_, own_dO_, arrived_;
+  Tensor own_Q_, own_K_, own_V_, own_dO_;
+  HeadArrivals arrivals_;
+  Tensor arrived_;
 };
 
 }  // namespace tilewright::kernels

@@ -163,14 +163,21 @@ Block QueryTiles::rows(const Ragged::Tile& tile) const {
   return queries_.of(tile.sequence).block(tile.block, size_);
 }
 
+// Each load takes as long as memory takes to answer: so several numbers are looked at at a time.
 Index last_not_past(const Tensor& numbers, const Dim& count, const Index& wanted) {
+  constexpr int kProbes = 3;
   Cell<Index> low(0), high{Index(count)};
   Cell<Condition> more(Index(1) < high);
   repeat_while(more, [&] {
-    const Index middle = (low + high) / 2;
-    const Condition reached = load_index(numbers(middle)) <= wanted;
-    low = select(reached, middle, low);
-    high = select(reached, high, middle);
+    const Index first = low, end = high, each = ceil_div(end - first, kProbes + 1);
+    std::vector<Index> probes;
+    std::vector<Condition> reached;
+    for (int i = 1; i <= kProbes; ++i) {
+      probes.push_back(min(first + each * i, end - 1));
+      reached.push_back(load_index(numbers(probes.back())) <= wanted);
+    }
+    for (std::size_t i = 0; i < kProbes; ++i) low = select(reached[i], probes[i], low);
+    for (std::size_t i = kProbes; i-- > 0;) high = select(reached[i], high, probes[i]);
     more = low + 1 < high;
   });
   return low;

@@ -43,7 +43,7 @@ class GradientsByHeads {
         launches_(made == Made::at_once ? 1 : groups_),
         of_launch_(o.attention),
         shapes_of_launch_(s_),
-        arrived_(program.signals("arrived", arrival_words(o))),
+        arrived_(program.signals("arrived", arrival_words())),
         done_(program.signals("done", launches_ * o.ranks)),
         tensors_(static_cast<std::size_t>(launches_)) {
     const Attention& a = o.attention;
@@ -88,15 +88,12 @@ class GradientsByHeads {
     BackwardKernels kernels;
     std::vector<Event> made;
     if (makes_statistics()) made = make_statistics(caller);
-    for (int group = 0; group < groups_; ++group) {
-      if (is_sm90 && group == 0) {
-        send_at_once(caller);
-        if (made_ == Made::at_once) send_second_part();
-      } else {
-        send(group, made);
-      }
+    if (is_sm90) send_at_once(caller);
+    if (made_ == Made::at_once) {
+      send_arrivals(caller);
+      return record_at_once(caller);
     }
-    if (made_ == Made::at_once) return record_at_once(caller);
+    for (int group = is_sm90 ? 1 : 0; group < groups_; ++group) send(group, made);
     for (int group = 0; group < groups_; ++group) {
       const std::string name = "math" + std::to_string(group % 2);
       std::vector<Stream> math;
@@ -160,7 +157,7 @@ class GradientsByHeads {
     const BackwardTensors& t = tensors_[0];
     const BackwardPlan plan = heads_backward_plan(o_, of_launch_, kPacked, caller);
     const Shapes& s = shapes_of_launch_;
-    const Dim parts = HeadParts::wanted(of_launch_, s, plan.order());
+    const Dim parts = parts_of(plan);
     std::vector<Part> taken(t.offsets.begin(), t.offsets.end());
     const auto take_own = [&](Way way) {
       for (const Exchanged& each : exchanged_) {
@@ -189,10 +186,13 @@ class GradientsByHeads {
     });
   }
 
-  Dim arrival_words(const SequenceParallelAttention& o) const {
-    if (made_ != Made::at_once) return groups_ * o.ranks;
-    return tilewright::kernels::arrival_words(o.attention.heads / o.attention.kv_heads, groups_,
-                                              o.ranks);
+  Dim parts_of(const BackwardPlan& plan) const {
+    return HeadParts::wanted(of_launch_, shapes_of_launch_, plan.order());
+  }
+  // How many there are does not depend on their order.
+  HeadArrivals arrivals() const { return HeadArrivals(own_backward_heads(o_), 1); }
+  Dim arrival_words() const {
+    return (made_ == Made::at_once ? arrivals().count() : groups_) * o_.ranks;
   }
 
   enum class Way { in, made, out };  // made: from what comes in
@@ -208,9 +208,6 @@ class GradientsByHeads {
   };
   std::size_t launch_of(int group) const {
     return made_ == Made::at_once ? 0 : static_cast<std::size_t>(group);
-  }
-  int first_of(const Exchanged& each, int group) const {
-    return made_ == Made::at_once ? group * each.heads : 0;
   }
   // Where sequences begin is the same in all ranks and groups.
   void declare_offsets() {
@@ -283,12 +280,12 @@ class GradientsByHeads {
     Shapes own = s_;
     return each.of_queries ? query_rows(own) : key_rows(own);
   }
-  std::vector<Dim> shape(const Exchanged& each, const Dim& rows, int heads) const {
+  std::vector<Dim> shape(const Exchanged& each, const Dim& rows, const Dim& heads) const {
     return in_sequences(
         each.dim == 0 ? std::vector<Dim>{heads, rows} : std::vector<Dim>{rows, heads, each.dim},
         s_.batch);
   }
-  static std::vector<Dim> starts(const Exchanged& each, const Dim& row, int head) {
+  static std::vector<Dim> starts(const Exchanged& each, const Dim& row, const Dim& head) {
     return in_sequences(
         each.dim == 0 ? std::vector<Dim>{head, row} : std::vector<Dim>{row, head, 0}, 0);
   }
@@ -314,57 +311,49 @@ class GradientsByHeads {
     return made;
   }
 
-  // Some heads of a group. Of the first one queries come in two parts, where one kernel has all
-  // heads: it begins when the first part is there.
+  // Some of a rank's own heads.
   struct Heads {
-    int first, count;
+    Dim first, count;
   };
-  Heads first_part(const Exchanged& each) const {
-    const bool comes_late = made_ == Made::at_once && each.way == Way::in && each.of_queries;
-    return {0, comes_late ? heads_before(each.heads) : each.heads};
-  }
-  Heads second_part(const Exchanged& each) const {
-    const int before = first_part(each).count;
-    return {before, each.heads - before};
+  Heads of_group(const Exchanged& each, int group) const {
+    return {group * each.heads, each.heads};
   }
 
-  // Calls `copy` for each piece of the rows of `rank`: in its own tensor those of some heads of a
-  // group of `of`, and among all rows of these.
+  // Calls `copy` for each piece of the rows of `rank`: in its own tensor those of some heads of
+  // `of`, and among all rows of these.
   template <typename Copy>
-  void each_piece(const Exchanged& each, int group, const Heads& heads, int rank, int of,
+  void each_piece(const Exchanged& each, int launch, const Heads& heads, int rank, int of,
                   const Copy& copy) const {
     const DividedAxis axis(rows(each), o_.ranks, o_.shards);
-    const int first = (of * groups_ + group) * each.heads + heads.first;
+    const Dim first = of * groups_ * each.heads + heads.first;
+    const Dim kept = made_ == Made::at_once ? heads.first : Dim(0);
     for (int number = 0; number < axis.pieces_of_rank(); ++number) {
       const Dim piece = number == 1 ? axis.late(Dim(rank)) : axis.early(Dim(rank));
       const Dim rows = number == 1 ? axis.late_rows() : axis.early_rows();
       const Dim from = number == 1 ? axis.early_rows() : Dim(0);
       const std::vector<Dim> sizes = shape(each, rows, heads.count);
       copy(each.own.on(rank).box(starts(each, from, first), sizes),
-           each.all[launch_of(group)].on(of).box(
-               starts(each, axis.start(piece), first_of(each, group) + heads.first), sizes));
+           each.all[static_cast<std::size_t>(launch)].on(of).box(
+               starts(each, axis.start(piece), kept), sizes));
     }
   }
-  // One kernel of all heads reads the rank's own rows where they are, and waits for no word of it.
-  int first_receiver() const { return made_ == Made::at_once ? 1 : 0; }
   // To each rank in a stream of its own; statistics last, which are there last.
   void send(int group, const std::vector<Event>& made) const {
     program_.on_each_rank([&](const Rank& rank) {
-      for (int d = first_receiver(); d < rank.count(); ++d) {
+      for (int d = 0; d < rank.count(); ++d) {
         const int to = rank.next(d);
         const Stream stream = rank.stream("push" + std::to_string(d));
         const auto copy_all = [&](Way way) {
           for (const Exchanged& each : exchanged_) {
             if (each.way != way) continue;
-            each_piece(each, group, {0, each.heads}, rank.number(), to,
+            each_piece(each, group, of_group(each, group), rank.number(), to,
                        [&](const Part& own, const Part& all) { stream.copy(all, own); });
           }
         };
         if (group == 1 && made_ == Made::by_groups) await_sent(rank, stream);
         copy_all(Way::in);
         if (group == 0 && !made.empty()) stream.wait(made[static_cast<std::size_t>(rank.number())]);
-        // That one has all statistics with the first group.
-        if (made_ != Made::at_once) copy_all(Way::made);
+        copy_all(Way::made);
         stream.write(arrived_.on(to)[word(group, rank.number())], program_.run());
       }
     });
@@ -373,22 +362,29 @@ class GradientsByHeads {
   void await_sent(const Rank& rank, const Stream& stream) const {
     stream.wait(sent_[static_cast<std::size_t>(rank.number())]);
   }
-  // The second part of the first group, while the kernel works on the first one.
-  void send_second_part() const {
+  // What one kernel of all heads waits for while it works, but for the rank's own rows: these are
+  // read where they are. All statistics came with the first arrival.
+  void send_arrivals(const Caller& caller) const {
+    const BackwardPlan plan = heads_backward_plan(o_, of_launch_, kPacked, caller);
+    const HeadArrivals arrivals(of_launch_, parts_of(plan));
+    const int group = of_launch_.heads / of_launch_.kv_heads;
     program_.on_each_rank([&](const Rank& rank) {
-      for (int d = 1; d < rank.count(); ++d) {
+      for (int d = 1; d < rank.count() && arrivals.count() > 1; ++d) {
         const int to = rank.next(d);
         const Stream stream = rank.stream("push" + std::to_string(d));
         await_sent(rank, stream);
-        bool is_any = false;
-        for (const Exchanged& each : exchanged_) {
-          const Heads heads = second_part(each);
-          if (heads.count == 0) continue;
-          is_any = true;
-          each_piece(each, 0, heads, rank.number(), to,
-                     [&](const Part& own, const Part& all) { stream.copy(all, own); });
+        for (int number = 1; number < arrivals.count(); ++number) {
+          const HeadArrivals::Arrival now = arrivals.arrival(number);
+          for (const Exchanged& each : exchanged_) {
+            if (each.way != Way::in || !(each.of_queries || now.has_keys)) continue;
+            const Heads heads = each.of_queries
+                                    ? Heads{now.kv_head * group + now.first_member, now.members}
+                                    : Heads{now.kv_head, now.keys};
+            each_piece(each, 0, heads, rank.number(), to,
+                       [&](const Part& own, const Part& all) { stream.copy(all, own); });
+          }
+          stream.write(arrived_.on(to)[word(number, rank.number())], program_.run());
         }
-        if (is_any) stream.write(arrived_.on(to)[word(groups_, rank.number())], program_.run());
       }
     });
   }
@@ -400,7 +396,7 @@ class GradientsByHeads {
       const bool is_moved = (each.way == Way::out) == (way == ExchangeWay::back);
       (is_moved ? tensors : others)
           .push_back({each.name, each.dim == 0 ? f32 : o_.attention.dtype, each.of_queries,
-                      each.of_queries ? s_.heads : s_.kv_heads, first_part(each).count,
+                      each.of_queries ? s_.heads : s_.kv_heads, sent_at_once(each),
                       each.of_queries ? of_launch_.heads : of_launch_.kv_heads, each.dim,
                       each.way == Way::made ? of_launch_.block_q : 1,
                       made_ == Made::at_once && each.way == Way::in});
@@ -409,6 +405,11 @@ class GradientsByHeads {
     return heads_exchange_sm90(
         o_, kPacked, group, way, tensors, std::string(caller.function) + which,
         by_blocks_of_axis() ? std::optional(PackedExchange{others}) : std::nullopt);
+  }
+  // Of a group's heads.
+  int sent_at_once(const Exchanged& each) const {
+    const bool is_first = made_ == Made::at_once && each.way == Way::in && each.of_queries;
+    return is_first ? arrivals().first_heads() : each.heads;
   }
   // One kernel of all heads of packed sequences stores no rows of no sequence: what exchanges
   // before it does.
@@ -434,7 +435,7 @@ class GradientsByHeads {
       const Stream stream = rank.stream("math0");
       stream.launch(kernel, exchanged_parts(ExchangeWay::to_heads, 0));
       sent_.push_back(stream.record());
-      for (int d = first_receiver(); d < rank.count(); ++d) {
+      for (int d = made_ == Made::at_once ? 1 : 0; d < rank.count(); ++d) {
         stream.write(arrived_.on(rank.next(d))[word(0, rank.number())], program_.run());
       }
     });
@@ -466,7 +467,7 @@ class GradientsByHeads {
         const int to = rank.next(d);
         for (const Exchanged& each : exchanged_) {
           if (each.way != Way::out) continue;
-          each_piece(each, group, {0, each.heads}, to, rank.number(),
+          each_piece(each, group, of_group(each, group), to, rank.number(),
                      [&](const Part& own, const Part& all) { back.copy(own, all); });
         }
         give_sinks_back(back, group, rank.number(), to);

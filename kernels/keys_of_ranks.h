@@ -94,7 +94,7 @@ struct KeysOfRanks {
   Block in_turn(const Work& work, const Block& block) const {
     if (!early_moves_) return block;
     const DividedAxis::Piece late = own_piece(true), early = own_piece(false);
-    const Index moving = select(cut_ == 0, early.rows, 0);
+    const Index moving = select(Index(cut_) == 0, early.rows, 0);
     const Index end = early.first + early.rows;
     const Index before = late.first - block.start() - block.size();
     const Index later = block.start() + moving;

@@ -32,9 +32,11 @@ Engine::Engine(const Launch& launch)
       kernels_(*launch.kernels),
       scalars_(launch.scalars),
       tiles_(program_.tiles.size()),
-      tensors_(program_.tensors) {
-  arena_ = thread_memory(program_.arena_bytes + program_.scratch_bytes, launch.where);
-  scratch_ = arena_ + program_.arena_bytes;
+      tensors_(program_.tensors),
+      arena_(thread_memory(program_.arena_bytes + program_.scratch_bytes + program_.packs_bytes,
+                           launch.where)),
+      scratch_(arena_ + program_.arena_bytes),
+      packs_(program_, launch.grid, scratch_ + program_.scratch_bytes) {
   for (std::size_t i = 0; i < tiles_.size(); ++i) {
     tiles_[i].data = arena_ + program_.tiles[i].offset;
     tiles_[i].strides = program_.tiles[i].strides;
@@ -204,11 +206,34 @@ Engine::Region Engine::region(const Box& box) const {
   return region;
 }
 
-// All of its lines of memory at once. Products go over short pieces of rows, of which the machine
-// foresees little.
-void Engine::ask_for(const Region& region) {
+// Products ask for the next tile meanwhile, if it lies where the last two let expect. Whether they
+// have asked for all of this one.
+bool Engine::was_asked_for(const Region& region, std::size_t rows, std::size_t columns,
+                           State& state) {
+  const std::int64_t step = state.last ? region.data - state.last : 0;
+  const bool is_foreseen = step == state.step && step != 0;
+  const auto* const data = reinterpret_cast<const char*>(region.data);
+  if (is_foreseen) {
+    if (ahead_.count == TilesAhead::kMost) {
+      std::copy(ahead_.tiles + 1, ahead_.tiles + ahead_.count, ahead_.tiles);
+      ahead_.at = 0;
+      --ahead_.count;
+    }
+    ahead_.tiles[ahead_.count++] = {data + step, region.strides[rows],
+                                    region.extents[columns] * region.strides[columns],
+                                    region.extents[rows]};
+  }
+  state.last = region.data;
+  state.step = step;
+  return is_foreseen;
+}
+
+// All lines of memory at once. Products go over short pieces of rows, of which the machine foresees
+// little.
+void Engine::ask_for(const Region& region, State& state) {
   constexpr std::int64_t kLine = 64;
   const std::size_t columns = region.strides[1] < region.strides[0] ? 1 : 0;
+  if (was_asked_for(region, 1 - columns, columns, state)) return;
   const std::int64_t bytes = region.extents[columns] * region.strides[columns];
   for (std::int64_t row = 0; row < region.extents[1 - columns]; ++row) {
     const std::byte* const line = region.data + row * region.strides[1 - columns];
@@ -239,7 +264,9 @@ void Engine::run(const Load& operation) {
   }
   if (operation.in_place) {
     view(inside ? &region : nullptr, operation.tile);
-    if (inside && launch_.exceeds_cache && state.is_for_many_rows) ask_for(region);
+    if (inside && launch_.exceeds_cache && state.is_for_many_rows && !packs_.have(region.data)) {
+      ask_for(region, state);
+    }
     if (inside) return;
   }
   if (operation.in_place_by_rows) {

@@ -9,6 +9,7 @@
 #include "cpu/kernels.h"
 #include "cpu/listing.h"
 #include "cpu/program.h"
+#include "cpu/shared_packs.h"
 #include "cpu/turns.h"
 #include "support/arguments.h"
 
@@ -47,6 +48,9 @@ class Engine {
     bool is_of_strip = false;
     bool is_far = false;            // in a tensor that is written past the caches
     bool is_for_many_rows = false;  // the last product that read it had them
+    // Of a load that products read in the tensor: where it was, and how far behind the one before.
+    const std::byte* last = nullptr;
+    std::int64_t step = 0;
   };
   struct Tensor {
     const TensorArgument* argument = nullptr;
@@ -102,7 +106,8 @@ class Engine {
   bool lies_in_arena(const void* data) const;
   Region region(const Box& box) const;
   void check(const Box& box) const;
-  static void ask_for(const Region& region);
+  bool was_asked_for(const Region& region, std::size_t rows, std::size_t columns, State& state);
+  void ask_for(const Region& region, State& state);
   // Where the rows of a tile lie in the tensor itself, if functions of rows may go there.
   bool are_rows(const Region& region, const Index& extents, const Walk& walk, TileId tile) const;
   void view(const Region* region, TileId tile);
@@ -122,8 +127,10 @@ class Engine {
   std::vector<Scalar> scalars_;
   std::vector<State> tiles_;
   std::vector<Tensor> tensors_;
-  std::byte* arena_ = nullptr;
-  std::byte* scratch_ = nullptr;  // of products
+  std::byte* arena_;
+  std::byte* scratch_;  // of products
+  SharedPacks packs_;
+  TilesAhead ahead_ = {};
   std::int64_t block_ = 0;
   bool is_last_round_ = false;  // of the innermost loop that counts
   bool is_left_out_ = false;    // the product at hand: it takes no time, which says nothing of it

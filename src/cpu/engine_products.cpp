@@ -54,7 +54,6 @@ Product Engine::product_of(const Multiply& operation) {
   c.extents[rows] = m;
   c.extents[1 - rows] = n;
   // Products of fewer rows ask for what is next themselves (kernels/few_rows.h).
-  constexpr std::int64_t kFewRows = 4;
   a.is_for_many_rows = b.is_for_many_rows = m > kFewRows;
   const Matrix of_b = matrix(b, operation.b_transposed);
   std::int64_t terms = std::min(left, right);
@@ -73,7 +72,10 @@ Product Engine::product_of(const Multiply& operation) {
           operation.rounding,
           scratch_,
           needed(operation, m, n),
-          operation.skips_zeros && lies_in_arena(a.data)};
+          operation.skips_zeros && lies_in_arena(a.data),
+          nullptr,
+          nullptr,
+          &ahead_};
 }
 
 // Rows that end within a vector: what lies behind them in the tensor is not the product's.
@@ -87,10 +89,14 @@ void Engine::bring_into_arena(TileId id) {
 }
 
 void Engine::run(const Multiply& operation) {
-  const Product product = product_of(operation);
+  Product product = product_of(operation);
   const bool is_of_no_round = operation.is_for_next_round && is_last_round_;
   is_left_out_ = !records_ && (is_of_no_round || product.k == 0);
   if (is_of_no_round) return;
+  const bool is_empty = product.m == 0 || product.n == 0 || product.k == 0;
+  if (!is_empty && !lies_in_arena(product.b.data)) {
+    product.packs = packs_.of(operation, product, block_);
+  }
   if (records_) {
     product_of_strips_ = product;
   } else if (product.m > 0 && product.n > 0) {

@@ -89,6 +89,27 @@ struct RowsDone {
   void* context;
 };
 
+// Tiles that products to come will read in tensors. Products of pairs ask for their lines of memory
+// while they compute, a few at a time.
+struct TilesAhead {
+  struct Rows {
+    const char* data;
+    std::int64_t stride, bytes, count;  // to the next row, of each, and how many there are
+  };
+  static constexpr int kMost = 4;
+  Rows tiles[kMost];  // the next one first
+  int count;
+  std::int64_t at;  // so many bytes of the first row have been asked for
+};
+
+// b of a product as it is packed, which products to come may find there.
+struct Packs {
+  float* at;  // 64-byte aligned. Behind the product it is the end of them
+  bool are_there;
+};
+// Products of up to so many rows read b where it lies, and pack nothing.
+constexpr std::int64_t kFewRows = 4;
+
 // c = a b, or c + a b, with a {m, k}, b {k, n}: f32 sums of floats, wrapping i32 ones of i32 and
 // i64 elements. a and b are read exactly. c is a tile of the arena, of f32 or i32; its strides are
 // those of rows.
@@ -106,6 +127,9 @@ struct Product {
   // Terms whose factors of a are 0 may be left out, whatever b holds there.
   bool skips_zeros = false;
   const RowsDone* done = nullptr;
+  // With room for 4 bytes an element of b, and of columns up to the next multiple of 64.
+  Packs* packs = nullptr;
+  TilesAhead* ahead = nullptr;
 };
 
 using Elementwise = void (*)(Shape shape, const Operand* operands, Result result);

@@ -8,6 +8,7 @@
 #include "cpu/layout.h"
 #include "cpu/lowering.h"
 #include "cpu/recompute.h"
+#include "cpu/shared_packs.h"
 #include "cpu/strips.h"
 #include "support/diagnostic.h"
 #include "support/number_formats.h"
@@ -25,6 +26,7 @@ Program lower(const ir::Kernel& kernel, const Kernels& kernels, const Numerics& 
   recompute_values(program);
   make_chains(program);
   place_tiles(program, kernels);
+  find_shared_factors(program);
   return program;
 }
 

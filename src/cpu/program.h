@@ -218,6 +218,8 @@ struct Multiply {
   bool skips_zeros = false;  // of a or b, where that is computed
   // What it gives serves the next round of the loop around alone: the last one needs it not.
   bool is_for_next_round = false;
+  // A bit for each axis of the grid along which blocks read the same b, in a tensor.
+  std::uint32_t shared_along = 0;
   // The loop around does nothing else: iterations may become one product of all their terms.
   bool joins = false;
   SourceLocation where = {};
@@ -280,6 +282,7 @@ struct Program {
   bool adds = false;  // it takes turns
   Block body;
   std::int64_t arena_bytes = 0, scratch_bytes = 0;
+  std::int64_t packs_bytes = 0;  // behind the scratch: packs that blocks share
 };
 
 }  // namespace tilewright::cpu

@@ -135,10 +135,15 @@ std::string text_of(const cpu::Peaks& peaks, const std::optional<Work>& work) {
 
 std::string text_of(const CpuList& list, const std::optional<Work>& work) {
   const cpu::Program& program = list.compiled->program();
-  std::string text = fmt::format("instruction set {}, arena {} a thread, of which {} for packing\n",
+  std::string text = fmt::format("instruction set {}, arena {} a thread, of which {} for packing",
                                  list.compiled->kernels().name,
                                  kibibytes(program.arena_bytes + program.scratch_bytes),
                                  kibibytes(program.scratch_bytes));
+  if (program.packs_bytes > 0) {
+    text +=
+        fmt::format("; {} for packed operands that blocks share", kibibytes(program.packs_bytes));
+  }
+  text += "\n";
   const double seconds = seconds_of(list);
   for (const cpu::ListedOperation& each : list.operations) text += line_of(each, seconds) + "\n";
   if (list.measurement && list.measurement->measured > 0) {

@@ -13,6 +13,7 @@
 #include "common/programs.h"
 #include "compiler/compiled.h"
 #include "compiler/launch_plan.h"
+#include "library/schedule_choice.h"
 #include "runtime/fake_driver.h"
 #include "tilewright/plugin.h"
 
@@ -339,6 +340,25 @@ TEST_F(CFiles, ChoosesTheVariantThatTheRulesChoose) {
                 {{bf16, {m, k}}, {bf16, {n, k}}, {bf16, {m, n}}});
     if (HasFailure()) break;
   }
+}
+
+// Sizes whose own variant was not kept have that of the last sizes that were.
+TEST_F(CFiles, TheLastVariantServesWhereNoneWasKept) {
+  const LibraryKernel& entry = find_kernel("gemm");
+  const ahead::Exported gemm =
+      exported(library::KernelSource(entry), {},
+               {{"m=4096", "n=4096", "k=4096"}, {"m=1", "n=512", "k=512"}});
+  ASSERT_EQ(gemm.variants.size(), 2u);
+  const OptionValues options = resolve_options(entry, {});
+  const std::vector<library::Rule>& rules = gemm.selector->rules.rules();
+  int others = 0;
+  for (std::size_t i = 0; i < rules.size(); ++i) {
+    const std::string own = library::name_of(library::choice_of(entry, options, rules[i]));
+    const bool is_first = own == gemm.variants[0].name;
+    EXPECT_EQ(gemm.selector->variant_of_rule[i], is_first ? 0u : 1u) << own;
+    others += !is_first && own != gemm.variants[1].name;
+  }
+  EXPECT_GT(others, 0);
 }
 
 // Each GPU takes the variants of its own architecture, by that one's rules.

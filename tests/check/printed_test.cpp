@@ -289,6 +289,8 @@ TEST(Printed, FaultsOfThePrinterShow) {
   for (const PrintedFaultResult& result :
        prove_printer(printed_subjects(4, find_kernel), 4, faults)) {
     EXPECT_TRUE(result.caught) << result.fault->name << ": " << result.how;
+    // It is in a text that is whole but for the fault.
+    EXPECT_EQ(result.how.find("the PTX has"), std::string::npos) << result.fault->name;
   }
 }
 

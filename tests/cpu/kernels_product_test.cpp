@@ -299,7 +299,7 @@ TEST(CpuKernelsProduct, IsRightWhereItIsNeeded) {
 // b holds infinities where all rows that are multiplied at once have zeros: before `begin`, and
 // from `end` on.
 void expect_zeros_skipped(Order order, Element element, std::int64_t begin, std::int64_t end) {
-  const Case c = {32, 21, 300, order};
+  const Case c = {32, 21, 556, order};
   std::vector<float> x = random_floats(c.m * c.k, 1), y = random_floats(c.k * c.n, 2);
   std::vector<float> finite = y;
   for (std::int64_t i = 0; i < c.m; ++i) {
@@ -334,7 +334,7 @@ void expect_zeros_skipped(Order order, Element element, std::int64_t begin, std:
 
 // On both sides; in front, also of the last terms alone; and all.
 TEST(CpuKernelsProduct, ZerosAreSkippedWhereThatIsAllowed) {
-  for (const auto& [begin, end] : {std::pair(64, 224), {64, 300}, {288, 300}, {300, 300}}) {
+  for (const auto& [begin, end] : {std::pair(64, 352), {64, 556}, {544, 556}, {556, 556}}) {
     expect_zeros_skipped(Order::rows, Element::f32, begin, end);
     expect_zeros_skipped(Order::columns, Element::f32, begin, end);
     expect_zeros_skipped(Order::rows, Element::bf16, begin, end);
@@ -375,6 +375,59 @@ void expect_integers(Element element) {
     }
   }
 }
+
+// The second one reads what the first one packed, and no more of b.
+TEST(CpuKernelsProduct, FindsWhatWasPacked) {
+  for (const Kernels* const set : sets_here()) {
+    for (const auto& [element, dtype] :
+         {std::pair{Element::f32, f32}, std::pair{Element::bf16, bf16},
+          std::pair{Element::f16, f16}}) {
+      for (const Order order : {Order::rows, Order::columns}) {
+        SCOPED_TRACE(set->name);
+        const Case c{37, 300, 585, Order::rows, order};
+        std::vector<float> x = random_floats(c.m * c.k, 1), y = random_floats(c.k * c.n, 2);
+        const Placed a = place(x, c.m, c.k, dtype, c.a);
+        Placed b = place(y, c.k, c.n, dtype, c.b);
+        Scratch scratch(*set, c, element);
+        std::vector<float> memory(static_cast<std::size_t>(c.k * 320 + 32), NAN);
+        auto* const first =
+            memory.data() + (64 - reinterpret_cast<std::uintptr_t>(memory.data()) % 64) % 64 / 4;
+        Packs packs{first, false};
+        const auto run = [&](Packs* with) {
+          TestTile<float> result(c.m, c.n);
+          Product product{c.m,
+                          c.n,
+                          c.k,
+                          a.matrix,
+                          b.matrix,
+                          element,
+                          result.result(),
+                          false,
+                          Rounding::pairs,
+                          scratch.aligned()};
+          product.packs = with;
+          set->product(product);
+          return result;
+        };
+        const TestTile<float> wanted = run(nullptr), packed = run(&packs);
+        float* const end = packs.at;
+        EXPECT_GT(end, first);
+        EXPECT_LE(end, first + c.k * 320);
+        std::fill(b.bytes.begin(), b.bytes.end(), std::byte{0xff});
+        packs = {first, true};
+        const TestTile<float> found = run(&packs);
+        EXPECT_EQ(packs.at, end);
+        for (std::int64_t i = 0; i < c.m; ++i) {
+          for (std::int64_t j = 0; j < c.n; ++j) {
+            ASSERT_EQ(packed.at(i, j), wanted.at(i, j)) << i << ", " << j;
+            ASSERT_EQ(found.at(i, j), wanted.at(i, j)) << i << ", " << j;
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(CpuKernelsProduct, OfIntegersWraps) {
   expect_integers<std::int32_t>(Element::i32);
   expect_integers<std::int64_t>(Element::i64);

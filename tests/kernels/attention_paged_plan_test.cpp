@@ -1,14 +1,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "common/error_text.h"
+#include "kernels/attention_paged_parameters.h"
 #include "kernels/one_multiprocessor.h"
 #include "library/accuracy.h"
 #include "tilewright/compile.h"
+#include "tilewright/host_tensor.h"
 #include "tilewright/kernels/attention_paged.h"
 #include "tilewright/library_executable.h"
 
@@ -52,6 +55,34 @@ TEST(AttentionPagedPlanTest, AgreesWithPlainLoops) {
           library::make_workload(find_kernel("attention_paged_plan"), settings, {}, 5);
       run_planned(work, target);
       expect_right_planned(work);
+    }
+  }
+}
+
+// By which a schedule looks for an item's sequence. Sequences without items have the number of the
+// one behind them, and are not found.
+TEST(AttentionPagedPlanTest, FindsTheLastNumberThatIsNotPast) {
+  Kernel kernel("search");
+  const Dim count = kernel.dim("count", at_least(1)), most = kernel.dim("most");
+  const Tensor numbers = kernel.in("numbers", i32, {count});
+  const Tensor found = kernel.inout("found", i32, {most});
+  kernel.ctas(1);
+  kernel.roles({role("search", warps(1), registers(32), [&] {
+    for (Index wanted : range(most)) {
+      atomic_add(found(wanted), kernels::last_not_past(numbers, count, wanted));
+    }
+  })});
+  const auto search = compile(kernel, "sim:sm_90a");
+  for (const int size : {1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 21, 64, 65, 70}) {
+    std::vector<double> ascending{0};
+    for (int i = 1; i < size; ++i) ascending.push_back(ascending.back() + i * i % 3);
+    const int wanted = static_cast<int>(ascending.back()) + 3;
+    HostTensor of = HostTensor::from_values(i32, {size}, ascending);
+    HostTensor said = HostTensor::zeros(i32, {wanted});
+    search.run({ref(of), ref(said)});
+    for (int i = 0; i < wanted; ++i) {
+      const auto past = std::upper_bound(ascending.begin(), ascending.end(), i);
+      ASSERT_EQ(said.flat(i), past - ascending.begin() - 1) << i << " in " << size;
     }
   }
 }

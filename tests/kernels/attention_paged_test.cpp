@@ -520,6 +520,8 @@ TEST(AttentionPagedTest, WhatItRefuses) {
   a.page = 16;
   a.kv_heads = 3;
   EXPECT_THAT(refused(), HasSubstr("heads 8 is not a multiple of kv_heads 3"));
+  EXPECT_THAT(test::usage_error_of([&] { kernels::attention_paged_chunks_sm90(a); }),
+              HasSubstr("heads 8 is not a multiple of kv_heads 3"));
   EXPECT_THAT(test::usage_error_of([] {
                 library::Workload work = paged_workload({"page=12", "max_pages=3"}, "sm90");
                 run_paged(work, "sim:sm_90a");

@@ -290,7 +290,8 @@ TEST(SequenceParallelAttentionTest, ByHeads) {
 void check_gradients(const SequenceParallelAttention& o, const RankSizes& sizes,
                      bool of_lse = false,
                      const decltype(&sequence_parallel_attention_backward_sm90) make =
-                         sequence_parallel_attention_backward_sm90) {
+                         sequence_parallel_attention_backward_sm90,
+                     int multiprocessors = 3) {
   const Attention& a = o.attention;
   SCOPED_TRACE(testing::Message() << o.ranks << " ranks, " << sizes.queries << " queries, "
                                   << sizes.keys << " keys");
@@ -337,7 +338,7 @@ void check_gradients(const SequenceParallelAttention& o, const RankSizes& sizes,
   }
   SimulationOptions options;
   options.runs = 2;
-  options.multiprocessors = 3;
+  options.multiprocessors = multiprocessors;
   const SimulationReport report = simulate(program, memory, options);
   ASSERT_TRUE(report.ok()) << report.faults.front().text;
   const auto expect_close = [](const HostTensor& found, const std::vector<double>& expected) {
@@ -382,6 +383,12 @@ TEST(SequenceParallelAttentionTest, GradientsOfAllHeadsAtOnce) {
   const auto make = sequence_parallel_attention_backward_heads_sm90;
   check_gradients(o, {128, 256, 2}, false, make);
   check_gradients(o, {384, 256}, false, make);  // the first rows see no keys
+  // Two heads of keys, whose queries are worked on in parts: they come in that order.
+  o.attention.heads = 8;
+  o.attention.kv_heads = 4;
+  check_gradients(o, {128, 256}, false, make, 8);
+  o.attention.heads = 4;
+  o.attention.kv_heads = 2;
   // A block of 128 rows is one piece's.
   o.attention.dim = o.attention.dim_v = 64;
   o.attention = with_sm90_backward_blocks(o.attention);
@@ -489,6 +496,8 @@ TEST(RingAttention, AgreesWithFloat64OnTheInterpreter) {
     check_entry(name, settings, "interpreter");
     check_entry(name, of_three, "interpreter");
   }
+  // The first rows see no key of any rank.
+  check_entry("ring_attention", {"ranks=2", "queries=21", "keys=17", "causal=true"}, "interpreter");
   check_entry("ring_attention_backward", {"ranks=2", "queries=0", "keys=5"}, "interpreter");
   check_entry("ring_varlen_attention", {"ranks=4", "queries=5", "keys=1", "batch=1"},
               "interpreter");

@@ -193,6 +193,22 @@ TEST_P(RowsOnCpu, StrictStripsAreTheInterpreter) {
 // Whole vectors, which are read and written where they lie, and others.
 INSTANTIATE_TEST_SUITE_P(Columns, RowsOnCpu, testing::Values(640, 605));
 
+// A block that is timed computes what it computes elsewhere: each of its operations is performed.
+TEST(KernelsOnCpuTest, MeasuredBlocksAreComputed) {
+  for (const Case& each :
+       {Case{"softmax", {"rows=9", "columns=200"}},
+        Case{"attention_forward", {"batch=1", "heads=2", "queries=40", "dtype=f32"}}}) {
+    SCOPED_TRACE(each.kernel);
+    const LibraryKernel& entry = find_kernel(each.kernel);
+    library::Workload work = library::make_workload(entry, each.settings, {}, 3);
+    const auto kernel = compiler::compile_for_cpu(entry.build(work.options).finish());
+    const cpu::Measurement measured = kernel->measure(work.arguments(), 1);
+    ASSERT_EQ(measured.measured, measured.blocks);
+    const library::Comparison comparison = library::compare(work, library::reference_of(work));
+    EXPECT_TRUE(comparison.ok()) << comparison.text();
+  }
+}
+
 Kernel kernel_of_large_rows() {
   Kernel kernel("large_rows");
   const Dim rows = kernel.dim("rows");

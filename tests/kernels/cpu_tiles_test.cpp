@@ -278,6 +278,26 @@ TEST(TilesOnCpu, ZerosOfATensorHideNothing) {
   }
 }
 
+// Rows of which the tile has more columns than there are lie apart: zeros are looked for in all of
+// them.
+TEST(TilesOnCpu, ZerosAboveOtherNumbers) {
+  Kernel kernel("zeros_above");
+  const Dim n = kernel.dim("n");
+  const Tensor A = kernel.in("A", bf16, {16, 32}), B = kernel.in("B", bf16, {32, n});
+  const Tensor C = kernel.out("C", f32, {16, n});
+  kernel.grid(1);
+  const Block columns = n.block(0, 32);
+  const Tile b = (load(B(all, columns)).cast(f32) * 2).cast(bf16);
+  store(C(all, columns), dot(load(A(all, all)), b));
+  for (const std::int64_t n_now : {32, 8}) {  // the first run leaves zeros between such rows
+    HostTensor values = HostTensor::zeros(bf16, {32, n_now});
+    for (std::int64_t i = 16 * n_now; n_now < 32 && i < values.elements(); ++i) {
+      values.set_flat(i, static_cast<double>(i % 5 + 1));
+    }
+    expect_alike(kernel, {counted({16, 32}, 7, bf16), values, untouched({16, n_now})});
+  }
+}
+
 // A product by what is computed and 0 is 0 whatever the other factor holds; under strict numerics
 // it is not.
 TEST(TilesOnCpu, ProductsByZeros) {
@@ -338,6 +358,35 @@ TEST(TilesOnCpu, ProductsForTheNextRound) {
   for (const std::int64_t count : {16, 48, 40, 0}) {
     expect_alike(kernel, {counted({count, 32}), counted({count, 16}, 3), untouched({count, 16}),
                           untouched({32, 16}), untouched({16, 32})});
+  }
+}
+
+// Blocks that follow each other find what the one before packed, as far as there was room: of their
+// own batch, and of all columns and terms that exist there.
+TEST(TilesOnCpu, ProductsByWhatOtherBlocksRead) {
+  for (const DType dtype : {bf16, f32}) {
+    Kernel kernel("shared");
+    const Dim rows = kernel.dim("rows"), keys = kernel.dim("keys"), batch = kernel.dim("batch");
+    const Tensor Q = kernel.in("Q", dtype, {batch, rows, 96});
+    const Tensor K = kernel.in("K", dtype, {batch, keys, 96});
+    const Tensor W = kernel.in("W", dtype, {96, 40});
+    const Tensor C = kernel.out("C", f32, {batch, rows, 64}), D = kernel.out("D", f32, {rows, 40});
+    const auto [number, sequence] = kernel.grid(ceil_div(rows, 16), batch);
+    const Block block = rows.block(number, 16);
+    const Tile q = load(Q(sequence, block, all));
+    Var sum{zeros({16, 64})};
+    for (Block now : blocks(keys, 80)) {
+      const Tile k = load(K(sequence, now, all));
+      sum = sum + dot(max(min(dot(q, k.T()), 2), -2).cast(dtype), k.slice({0, 16}, {80, 64}));
+    }
+    store(C(sequence, block, all), sum);
+    when(sequence == 0, [&] { store(D(block, all), dot(q, load(W(all, all)))); });
+    for (const auto& [n, count] : {std::pair{40, 3}, std::pair{170, 2}, std::pair{1700, 2}}) {
+      SCOPED_TRACE(fmt::format("{} keys", n));
+      expect_alike(kernel,
+                   {counted({count, 50, 96}, 7, dtype), counted({count, n, 96}, 3, dtype),
+                    counted({96, 40}, 5, dtype), untouched({count, 50, 64}), untouched({50, 40})});
+    }
   }
 }
 

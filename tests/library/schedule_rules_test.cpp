@@ -71,6 +71,7 @@ TEST(ScheduleRulesTest, ConditionsComputeWithSizesAndFacts) {
   EXPECT_TRUE(holds("dtype == bf16"));
   EXPECT_TRUE(holds("dtype != f16 and wide"));
   EXPECT_TRUE(holds("ceil_div(a, 64) * b == 14"));
+  EXPECT_TRUE(holds("ceil_div(a, 50) == 2"));
   EXPECT_TRUE(holds("max(a, 128) - min(b, 3) == 125"));
   EXPECT_TRUE(holds("a + 2 * b - -1 == 115"));
   EXPECT_TRUE(holds("(0 - b) / 2 == -4"));

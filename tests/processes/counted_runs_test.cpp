@@ -3,10 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
+#include <mutex>
 #include <optional>
+#include <thread>
 
 #include "common/processes.h"
+#include "common/programs.h"
 #include "compiler/build.h"
 #include "processes/counted_kernels.h"
 #include "runtime/device.h"
@@ -138,6 +142,39 @@ TEST_F(CountedRuns, NumbersThatHangOnTheRunAreTheHosts) {
               AllOf(StartsWith("1:11 2:11 3:21 4:21 \nusage: "), HasSubstr("counted_runs_test.cpp"),
                     HasSubstr("a scalar of kernel told hangs on the number of the run"),
                     HasSubstr("fix: Kernel::epoch in place of the scalar")));
+}
+
+std::mutex told_mutex;
+
+// The second stream's kernel takes long.
+Work play_streams(void**) {
+  const std::string name = test::fake_cuda_state().launched;
+  return [name] {
+    if (name == "add") std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    const std::lock_guard lock(told_mutex);
+    told += name + " ";
+  };
+}
+
+// Each stream of a rank begins behind the ends of all in the run before.
+TEST_F(CountedRuns, ARunBeginsBehindAllStreamsOfTheOneBefore) {
+  Processes processes(1, [&](int, const Voice& voice) {
+    test::fake_cuda_state().device_count = 1;
+    test::fake_cuda_state().has_queues = 1;
+    test::play_kernels<play_streams>();
+    Program program("two_streams");
+    const std::vector<Dim> shape = {test::kRows, test::kColumns};
+    const Buffer x = program.buffer("x", f32, shape), y = program.buffer("y", f32, shape),
+                 z = program.buffer("z", f32, shape);
+    program.rank(0).stream("first").launch(test::scale(), {x, y}, {2});
+    program.rank(0).stream("second").launch(test::add(), {x, z});
+    {
+      ProgramExecutable executable = compile(program, "cuda");
+      executable.run(3);
+    }
+    voice.say(told);
+  });
+  EXPECT_EQ(processes.said(0), "scale add scale add scale add ");
 }
 
 // Its CTAs wait for each other and for a word that the stream beside it writes.

@@ -45,6 +45,19 @@ TEST(PtxExecute, Integers) {
   EXPECT_EQ(result("mov.u32 %r2, -1; setp.lt.u32 %p1, %r2, 5; selp.b32 %r1, 1, 2, %p1;"), 2u);
 }
 
+TEST(PtxExecute, IntegersAtTheirEdges) {
+  EXPECT_EQ(result("mov.u32 %r2, -7; shr.u32 %r1, %r2, 32;"), 0u);
+  EXPECT_EQ(result("mov.u32 %r2, -7; shr.s32 %r1, %r2, 32;"), 0xffffffffu);
+  EXPECT_EQ(result("mov.u32 %r2, -7; rem.s32 %r1, %r2, -1;"), 0u);
+  const auto funnel = [](const char* how) {
+    return result(
+        fmt::format("mov.u32 %r2, 1; mov.u32 %r3, 2; shf.{}.b32 %r1, %r2, %r3, 33;", how));
+  };
+  EXPECT_EQ(funnel("l.clamp"), 1u);
+  EXPECT_EQ(funnel("r.clamp"), 2u);
+  EXPECT_EQ(funnel("r.wrap"), 0u);
+}
+
 TEST(PtxExecute, FloatsAndConversions) {
   EXPECT_EQ(real("mov.f32 %f1, 0f40000000; fma.rn.f32 %f2, %f1, %f1, %f1; mov.b32 %r1, %f2;"), 6);
   EXPECT_EQ(result("mov.f32 %f1, 0f7fc00000; mov.f32 %f2, 0f3f800000; max.f32 %f3, %f1, %f2; "
@@ -58,6 +71,9 @@ TEST(PtxExecute, FloatsAndConversions) {
                    "cvt.rn.bf16x2.f32 %r1, %f1, %f2;"),
             0x3f804000u);
   EXPECT_EQ(real("mov.f32 %f1, 0fc0200000; abs.f32 %f2, %f1; mov.b32 %r1, %f2;"), 2.5f);
+  // What is flushed to zero keeps its sign.
+  EXPECT_EQ(result("mov.f32 %f1, 0f80000001; cvt.rzi.ftz.f32.f32 %f2, %f1; mov.b32 %r1, %f2;"),
+            0x80000000u);
   EXPECT_EQ(result("mov.f32 %f1, 0f80000000; abs.f32 %f2, %f1; mov.b32 %r1, %f2;"), 0u);
   EXPECT_EQ(result("mov.f32 %f1, 0f00000000; neg.f32 %f2, %f1; mov.b32 %r1, %f2;"), 0x80000000u);
   // Of two halves both signs turn, and of one its own.
@@ -322,7 +338,12 @@ TEST(PtxExecute, Faults) {
       {"a parity that is none", shared,
        "mov.u32 %r2, s; setp.eq.s32 %p1, %r0, 0;\n"
        "@%p1 mbarrier.init.shared::cta.b64 [%r2], 1;\nbar.warp.sync -1;\n"
-       "w: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 3; @!%p2 bra w;",
+       "w: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 2; @!%p2 bra w;",
+       "mbarrier"},
+      {"more bytes than a barrier counts", shared,
+       "mov.u32 %r2, s; setp.eq.s32 %p1, %r0, 0;\n"
+       "@%p1 mbarrier.init.shared::cta.b64 [%r2], 1;\n"
+       "@%p1 mbarrier.expect_tx.shared::cta.b64 [%r2], 1048576;",
        "mbarrier"},
       {"several barriers at once", shared,
        "mov.u32 %r2, s; setp.eq.s32 %p1, %r0, 0;\n"

@@ -41,6 +41,15 @@ TEST(PtxParse, ErrorsNameTheLine) {
               HasSubstr("m64n8 of wgmma"));
 }
 
+TEST(PtxParse, ErrorsShowTheLine) {
+  try {
+    parse(test::kernel_text("", "frobnicate.s32 %r1, %r0, 1;"), "test.ptx");
+    FAIL() << "it is read";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("\n    frobnicate.s32 %r1, %r0, 1;\n"));
+  }
+}
+
 // Before the kernel and behind it, with a body and without one.
 TEST(PtxParse, AKernelsShapeHasThreeNumbers) {
   for (const std::string directive : {".maxntid", ".reqntid"}) {

@@ -154,6 +154,43 @@ TEST(TensorMemorySchedule, AComputedOperandIsStoredThere) {
   check_attention(64, 32, 512, 65, 72);
 }
 
+// An allocation has 32 columns at least.
+TEST(TensorMemorySchedule, AFewColumnsAreAllocated) {
+  const Kernel kernel = product(64, 16);
+  const ir::Kernel machine = machine_of(kernel);
+  int memories = 0;
+  ir::for_each(machine.body, [&](const ir::Operation& o) {
+    if (o.op != Op::tensor_memory) return;
+    ++memories;
+    EXPECT_EQ(machine.type(o.results[0]).shape[0], 32);
+  });
+  EXPECT_EQ(memories, 1);
+  check_product(kernel, 65, 24, 72);
+}
+
+// The product of a turn reads its operand's columns until it is over, and the next turn stores
+// there. No other product of the turn is waited for.
+TEST(TensorMemorySchedule, AComputedOperandIsNotReplacedUntilItsProductIsOver) {
+  for (const int products : {1, 2}) {
+    SCOPED_TRACE(products);
+    Kernel kernel("doubled");
+    const Dim m = kernel.dim("m"), n = kernel.dim("n"), k = kernel.dim("k");
+    const Tensor A = kernel.in("A", bf16, {m, k}), B = kernel.in("B", bf16, {n, k});
+    const Tensor C = kernel.out("C", bf16, {m, n});
+    const auto [i, j] = kernel.grid(ceil_div(m, 64), ceil_div(n, 64));
+    const Block rows = m.block(i, 64), columns = n.block(j, 64);
+    Var sum{zeros({rows, columns})};
+    for (Block depth : blocks(k, 64)) {
+      for (int product = 0; product < products; ++product) {
+        sum = sum +
+              dot((load(A(rows, depth)) * (2 + product)).cast(bf16), load(B(columns, depth)).T());
+      }
+    }
+    store(C(rows, columns), Tile(sum).cast(bf16));
+    check_product(kernel, 65, 72, 200);
+  }
+}
+
 // Products of 128 rows: of wide sums that warpgroups share, and where it is stated that they do so
 // or that there are fewer of them.
 TEST(TensorMemorySchedule, ProductsOf128Rows) {

@@ -166,6 +166,7 @@ TEST(FaultKinds, CountsSitesOfThePipeline) {
   EXPECT_EQ(mutants(20), 0u);
   EXPECT_EQ(mutants(22), 0u);
   EXPECT_EQ(mutants(25), 0u);
+  EXPECT_EQ(mutants(38), 12u);  // of what a line makes in a block, one
 }
 
 TEST(FaultKinds, ReadWaitIsEnoughAtTheEnd) {
@@ -183,6 +184,25 @@ TEST(FaultKinds, NamedBarrierThatDoesNotMeet) {
   EXPECT_EQ(count.caught, 2);  // too many threads, and no meeting at all
   // Another number, for all who meet, is but another name.
   EXPECT_EQ(count.mutants, 2);
+}
+
+// A role that meets twice at one barrier, by itself, could do so at any other.
+TEST(FaultKinds, NamedBarrierOfOneRoleAlone) {
+  XToC made("two_meetings", 2 * kSize, kSize);
+  const Tensor &X = made.X, &C = made.C;
+  const SharedTile tile(made.kernel, "tile", bf16, 2 * kSize, kSize);
+  NamedBarrier met(made.kernel, 128);
+  made.kernel.roles({role("math", warpgroups(1), registers(240), [&] {
+    const Block rows = Dim(2 * kSize).block(0, 2 * kSize);
+    for (int time = 0; time < 2; ++time) {
+      store(tile, load(X(rows, all)));
+      met.sync();
+      store(C(rows, all), load(tile));
+    }
+  })});
+  for (const Mutant& mutant : mutants_of(kind(20), made.subject(5).machine)) {
+    EXPECT_THAT(mutant.change, testing::Not(testing::HasSubstr("meets at barrier")));
+  }
 }
 
 TEST(FaultKinds, BudgetsThatAreExceeded) {

@@ -205,6 +205,23 @@ class Tasks(unittest.TestCase):
         having = {"a text": [(prove.Subject("gemm", [name], True), places(1)) for name in "abc"]}
         self.assertEqual(list(prove.chosen_mutants(having, costs)), [("gemm", ("b",))])
 
+    def test_what_another_build_left_open_is_made_with_what_decided_it_there(self):
+        having = {"the mutant wgmma_wait rN left out of kind 4 at gemm.cpp:9":
+                  [(prove.Subject("gemm", [name], True), places(1)) for name in "abcd"]}
+
+        def settings(*before):
+            (own,) = prove.where_it_shows(having, before).values()
+            return [subject.settings[0] for subject, _ in own]
+        undecided, caught = result("a", True, "undecided"), result("b", True, "caught")
+        unreached, equivalent = result("c", True, "unreached"), result("d", True, "equivalent")
+        self.assertEqual(settings(undecided, caught), ["b"])
+        self.assertEqual(settings(undecided, equivalent), list("abcd"))
+        self.assertEqual(settings(unreached, caught, equivalent), ["b", "d"])
+        self.assertEqual(settings(caught), list("abcd"))
+        self.assertEqual(settings(undecided), list("abcd"))
+        caught["answer"]["mutants"][0]["where"] = "matmul.cpp:9"  # another file
+        self.assertEqual(settings(undecided, caught), list("abcd"))
+
     def test_what_has_an_answer_is_not_made_again(self):
         done = result("b", True, "caught")
         text = prove.text_of(done["answer"]["mutants"][0])

@@ -69,6 +69,40 @@ TEST(CommandTest, RunsAndChecks) {
   EXPECT_FALSE(tilewright(std::string(kSmallGemm) + "--json").json().contains("outputs"));
 }
 
+// What is infinite in f16 is none in float64.
+TEST(CommandTest, AResultThatIsWrongEndsWith1) {
+  const std::string run =
+      std::string(kSmallGemm) + "--set dtype=f16 --in A=full:60000 --in B=full:60000 ";
+  EXPECT_EQ(tilewright(run).status, 0);
+  const Answer answer = tilewright(run + "--check --json");
+  EXPECT_EQ(answer.status, 1);
+  EXPECT_EQ(answer.json()["ok"], false);
+  EXPECT_EQ(tilewright(run + "--check").status, 1);
+}
+
+TEST(CommandTest, InputsHaveASeedOfTheirOwn) {
+  const auto errors = [](const std::string& seeds) {
+    return tilewright(
+               "simulate gemm --target sm_90a --set m=8 --set n=64 --set k=64 --json "
+               "--schedules 1 " +
+               seeds)
+        .json()["outputs"][0]["error"];
+  };
+  const Json usual = errors("--seed 1 --input-seed 5");
+  EXPECT_EQ(errors("--seed 2 --input-seed 5"), usual);
+  EXPECT_EQ(errors("--seed 5"), usual);
+  EXPECT_NE(errors("--seed 1 --input-seed 6"), usual);
+}
+
+TEST(CommandTest, TimesARun) {
+  const Json times =
+      tilewright("bench gemm --target interpreter --set m=8 --set n=8 --set k=8 --json").json();
+  ASSERT_GT(times["runs"], 1);
+  EXPECT_LE(times["minimum_seconds"], times["seconds"]);
+  EXPECT_LE(times["seconds"], times["maximum_seconds"]);
+  EXPECT_LT(times["minimum_seconds"], times["maximum_seconds"]);
+}
+
 // On the GPU that is here, else on the CPU.
 TEST(CommandTest, RunsOnThisMachineWhereNoTargetIsNamed) {
   const std::string target(default_target());
@@ -118,6 +152,16 @@ TEST(CommandTest, SameSeedSameBits) {
   EXPECT_NE(result_of(3), result_of(4));
 }
 
+TEST(CommandTest, ListsTheCasesOfASetting) {
+  const std::string list = "list attention_forward --cases --set schedule=sm90 --set causal=";
+  const std::string text = tilewright(list + "true").output;
+  EXPECT_THAT(text, HasSubstr("\ncausal\n"));
+  EXPECT_THAT(text, HasSubstr("\nnot window\n"));
+  const Json cases = tilewright(list + "false --json").json()["cases"];
+  EXPECT_NE(std::find(cases.begin(), cases.end(), "not causal"), cases.end());
+  EXPECT_EQ(std::find(cases.begin(), cases.end(), "causal"), cases.end());
+}
+
 TEST(CommandTest, BadUsageEndsWith2) {
   expect_failure("", 2, {"Subcommands:", "simulate"});
   expect_failure("run gemm --taget cuda", 2,
@@ -136,6 +180,8 @@ TEST(CommandTest, BadUsageEndsWith2) {
   expect_failure("run gemm --target interpreter --fast", 2, {"--fast"});
   expect_failure("run gemm --target interpreter --seed x", 2, {"--seed"});
   expect_failure("run gemm --target interpreter --seed -1", 2, {"--seed: -1 is negative"});
+  expect_failure("run gemm --target interpreter --in A=", 2,
+                 {"--in A=: no tensor and file", "write --in NAME=file.npy"});
   expect_failure("run gem --target interpreter", 2,
                  {"there is no kernel 'gem'; the nearest name is gemm\n"});
   expect_failure("list gem --cases", 2, {"there is no kernel 'gem'"});

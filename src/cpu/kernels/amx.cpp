@@ -50,7 +50,7 @@ struct MachineTiles {
 }  // namespace amx
 
 void product_with_amx(const Product& p) {
-  if (p.element != Element::bf16 || p.rounding != Rounding::pairs || p.m <= amx::kFewRows) {
+  if (p.element != Element::bf16 || p.rounding != Rounding::pairs || p.m <= kFewRows) {
     return product_with_bf16(p);
   }
   amx::product_in_tiles<amx::MachineTiles>(p);

@@ -9,7 +9,6 @@
 namespace tilewright::cpu::TW_LEVEL {
 namespace {
 
-constexpr std::int64_t kFewRows = 4;
 // Rows of b that memory is asked for ahead of their use: those of tensors lie pages apart, where
 // the machine foresees nothing. Only some fit the first-level cache, where rows that a multiple of
 // 4 KB sets apart are one set; the second-level cache holds as many as memory takes to answer.

@@ -21,32 +21,52 @@ TW_INLINE Floats add_pairs(Floats sum, Ints a, Ints b) {
 #endif
 }
 
+// Asks memory for so many lines, as far as they are of one row.
+TW_APART void ask_ahead(TilesAhead& ahead, std::int64_t lines) {
+  constexpr std::int64_t kLine = 64;
+  TilesAhead::Rows& rows = ahead.tiles[0];
+  const std::int64_t end = smaller_of(ahead.at + lines * kLine, rows.bytes);
+  for (; ahead.at < end; ahead.at += kLine) __builtin_prefetch(rows.data + ahead.at);
+  if (end < rows.bytes) return;
+  ahead.at = 0;
+  rows.data += rows.stride;
+  if (--rows.count > 0) return;
+  --ahead.count;
+  for (int i = 0; i < ahead.count; ++i) ahead.tiles[i] = ahead.tiles[i + 1];
+}
+// A block of sums asks for a line in the time of so many pairs: memory answers so fast.
+constexpr std::int64_t kPairsOfLine = 4;
+
+// `count` blocks of rows one below the other.
 template <int rows, int vectors>
-TW_APART void multiply_pairs(std::int64_t pairs, PairRows a, const float* panel, FloatRows c,
-                             bool from_zero) {
-  Sums<rows, vectors> sums;
-  sums.start(c, from_zero);
-  for (std::int64_t i = 0; i < pairs; ++i) {
-    Ints b[vectors];
-    unrolled<vectors>(
-        [&](auto v) { b[v.value] = bits_of(load(panel + i * kPanel + v.value * kLanes)); });
-    unrolled<rows>([&](auto r) {
-      std::int32_t pair;
-      __builtin_memcpy(&pair, a.data + r.value * a.stride + i * 4, 4);
-      const Ints factor = splat_int(pair);
-      unrolled<vectors>([&](auto v) {
-        Floats& sum = sums.at[r.value][v.value];
-        sum = add_pairs(sum, factor, b[v.value]);
+TW_APART void multiply_pairs(std::int64_t count, std::int64_t pairs, PairRows a, const float* panel,
+                             FloatRows c, bool from_zero, TilesAhead* ahead) {
+  for (; count > 0; --count, a.data += rows * a.stride, c.data += rows * c.stride) {
+    Sums<rows, vectors> sums;
+    sums.start(c, from_zero);
+    for (std::int64_t i = 0; i < pairs; ++i) {
+      Ints b[vectors];
+      unrolled<vectors>(
+          [&](auto v) { b[v.value] = bits_of(load(panel + i * kPanel + v.value * kLanes)); });
+      unrolled<rows>([&](auto r) {
+        std::int32_t pair;
+        __builtin_memcpy(&pair, a.data + r.value * a.stride + i * 4, 4);
+        const Ints factor = splat_int(pair);
+        unrolled<vectors>([&](auto v) {
+          Floats& sum = sums.at[r.value][v.value];
+          sum = add_pairs(sum, factor, b[v.value]);
+        });
       });
-    });
+    }
+    sums.end(c);
+    if (ahead && ahead->count > 0) ask_ahead(*ahead, pairs / kPairsOfLine);
   }
-  sums.end(c);
 }
 
 // Blocks of fewer vectors have more rows: each sum waits for the one before, so that there are to
 // be many. By the logarithms of vectors and of rows, as far as the registers hold them.
-using MultiplyPairs = void (*)(std::int64_t pairs, PairRows a, const float* panel, FloatRows c,
-                               bool from_zero);
+using MultiplyPairs = void (*)(std::int64_t count, std::int64_t pairs, PairRows a,
+                               const float* panel, FloatRows c, bool from_zero, TilesAhead* ahead);
 constexpr int kSums = kSumRows * kSumVectors;
 template <int rows, int vectors>
 constexpr MultiplyPairs if_it_fits() {
@@ -185,7 +205,7 @@ void pack_part_in_pairs(const Product& p, const PackedPart& part, const ProductS
     const Matrix b = {element<void>(p.b, part.first_term, part.first_column + left), p.b.row_stride,
                       p.b.column_stride};
     pack_pairs(part.terms, smaller_of(part.columns - left, kPanel), b,
-               packed_column(scratch.panels, pairs_of(part.terms), left), scratch.columns);
+               packed_column(part.panels, pairs_of(part.terms), left), scratch.columns);
   }
 }
 
@@ -201,7 +221,7 @@ void product_in_pairs(const Product& p) {
   };
   // Under a mask, or where zeros are, fewer rows are looked at together.
   const std::int64_t step = p.needed.data || p.skips_zeros ? kBlock : kRows;
-  for_packed_parts(p, pack, [&](const PackedPart& part) {
+  for_packed_parts<2>(p, scratch.panels, pack, [&](const PackedPart& part) {
     const std::int64_t pairs = pairs_of(part.terms);
     for (std::int64_t top = 0; top < p.m; top += step) {
       const std::int64_t end = smaller_of(top + step, p.m);
@@ -217,14 +237,16 @@ void product_in_pairs(const Product& p) {
            column += (1 << vectors) * kLanes) {
         const std::int64_t in_panel = kSumVectors - column % kPanel / kLanes;
         vectors = logarithm((needed.end - column + kLanes - 1) / kLanes, in_panel);
+        std::int64_t count = 0;
         int rows = 0;
-        for (std::int64_t row = top; row < end; row += 1 << rows) {
+        for (std::int64_t row = top; row < end; row += count << rows) {
           rows = logarithm(end - row, kSums >> vectors);
+          count = (end - row) >> rows;
           kMultiplyPairs[vectors][rows](
-              terms.end - terms.begin, {at(part, row, terms.begin), a.stride},
-              packed_column(scratch.panels, pairs, column) + terms.begin * kPanel,
+              count, terms.end - terms.begin, {at(part, row, terms.begin), a.stride},
+              packed_column(part.panels, pairs, column) + terms.begin * kPanel,
               {c.data + row * c.stride + part.first_column + column, c.stride},
-              !p.accumulates && part.first_term == 0);
+              !p.accumulates && part.first_term == 0, p.ahead);
         }
       }
       const bool is_whole = part.columns == p.n && part.first_term + part.terms == p.k;

@@ -34,6 +34,12 @@ template <int rows, int vectors>
 struct Sums {
   Floats at[rows][vectors];
 
+  // The compiler knows nothing of it, or it would keep an address for each vector.
+  TW_INLINE static float* row(FloatRows c, int r) {
+    float* row = c.data + r * c.stride;
+    asm("" : "+r"(row));
+    return row;
+  }
   template <typename Visit>
   TW_INLINE static void each(Visit visit) {
     unrolled<rows>([&](auto r) { unrolled<vectors>([&](auto v) { visit(r, v); }); });
@@ -43,15 +49,12 @@ struct Sums {
     if (from_zero) {
       each([&](auto r, auto v) { at[r.value][v.value] = Floats{}; });
     } else {
-      each([&](auto r, auto v) {
-        at[r.value][v.value] = load(c.data + r.value * c.stride + v.value * kLanes);
-      });
+      each(
+          [&](auto r, auto v) { at[r.value][v.value] = load(row(c, r.value) + v.value * kLanes); });
     }
   }
   TW_INLINE void end(FloatRows c) const {
-    each([&](auto r, auto v) {
-      store(c.data + r.value * c.stride + v.value * kLanes, at[r.value][v.value]);
-    });
+    each([&](auto r, auto v) { store(row(c, r.value) + v.value * kLanes, at[r.value][v.value]); });
   }
 };
 
@@ -72,6 +75,7 @@ TW_INLINE std::int64_t larger_of(std::int64_t a, std::int64_t b) { return a > b 
 // A part of a product that is packed at once.
 struct PackedPart {
   std::int64_t first_term, terms, first_column, columns;
+  float* panels;
 };
 
 // [begin, end)
@@ -122,26 +126,35 @@ TW_INLINE Span needed_columns(const Product& p, const PackedPart& part, std::int
   });
 }
 
-// Calls pack(part) and multiply(part) for each part, in ascending order of terms.
-template <typename Pack, typename Multiply>
-TW_INLINE void for_packed_parts(const Product& p, Pack pack, Multiply multiply) {
+// Calls pack(part) and multiply(part) for each part, in ascending order of terms, of which `in_row`
+// are a row of a panel. Parts have equal lengths, nearly.
+template <int in_row, typename Pack, typename Multiply>
+TW_INLINE void for_packed_parts(const Product& p, float* panels, Pack pack, Multiply multiply) {
+  const std::int64_t count = larger_of((p.k + kTerms - 1) / kTerms, 1);
+  const std::int64_t most = rounded_up((p.k + count - 1) / count, 2 * kBlock);
   PackedPart part;
-  for (part.first_term = 0; part.first_term < p.k; part.first_term += kTerms) {
-    part.terms = smaller_of(p.k - part.first_term, kTerms);
+  part.panels = p.packs ? p.packs->at : panels;
+  for (part.first_term = 0; part.first_term < p.k; part.first_term += most) {
+    part.terms = smaller_of(p.k - part.first_term, most);
     for (part.first_column = 0; part.first_column < p.n; part.first_column += kColumns) {
       part.columns = smaller_of(p.n - part.first_column, kColumns);
-      pack(part);
+      if (!p.packs || !p.packs->are_there) pack(part);
       multiply(part);
+      if (p.packs) {
+        part.panels += (part.terms + in_row - 1) / in_row * rounded_up(part.columns, kPanel);
+      }
     }
   }
+  if (p.packs) p.packs->at = part.panels;
 }
 
 // The same, where multiply(part, terms, row, column, Count rows, Count vectors) is called for all
 // blocks of sums that fit into registers and are needed, columns counted from that of the part.
 // `terms` are those that terms_of(part, row, rows) gives, where zeros are skipped.
 template <typename Pack, typename TermsOf, typename Multiply>
-TW_INLINE void for_parts(const Product& p, Pack pack, TermsOf terms_of, Multiply multiply) {
-  for_packed_parts(p, pack, [&](const PackedPart& part) {
+TW_INLINE void for_parts(const Product& p, float* panels, Pack pack, TermsOf terms_of,
+                         Multiply multiply) {
+  for_packed_parts<1>(p, panels, pack, [&](const PackedPart& part) {
     for (std::int64_t top = 0; top < p.m; top += kRows) {
       const std::int64_t all_rows = smaller_of(p.m - top, kRows);
       const Span needed = needed_columns(p, part, top, all_rows);

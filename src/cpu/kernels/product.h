@@ -164,11 +164,11 @@ void product_in_order(const Product& p, const ProductScratch& scratch, A a) {
       const Matrix b = {element<T>(p.b, part.first_term, part.first_column + left), p.b.row_stride,
                         p.b.column_stride};
       pack_panel<T>(part.terms, smaller_of(part.columns - left, kPanel), b,
-                    packed_column(scratch.panels, part.terms, left), scratch.columns);
+                    packed_column(part.panels, part.terms, left), scratch.columns);
     }
   };
   for_parts(
-      p, pack,
+      p, scratch.panels, pack,
       [&](const PackedPart& part, std::int64_t top, std::int64_t rows) {
         if (!p.skips_zeros) return Span{0, part.terms};
         return a.from(top, part.first_term).terms_not_zero(rows, part.terms);
@@ -177,7 +177,7 @@ void product_in_order(const Product& p, const ProductScratch& scratch, A a) {
           auto vectors) {
         multiply<rounding, decltype(rows)::value, decltype(vectors)::value>(
             terms.end - terms.begin, a.from(row, part.first_term + terms.begin),
-            packed_column(scratch.panels, part.terms, column) + terms.begin * kPanel,
+            packed_column(part.panels, part.terms, column) + terms.begin * kPanel,
             {c.data + row * c.stride + part.first_column + column, c.stride},
             !p.accumulates && part.first_term == 0);
       });

@@ -124,7 +124,7 @@ void product_in_tiles(const Product& p) {
   const FloatRows c = {static_cast<float*>(p.c.data), p.c.row_stride / 4};
   Tiles tiles;
   const auto pack = [&](const PackedPart& part) { pack_part_in_pairs(p, part, scratch); };
-  for_packed_parts(p, pack, [&](const PackedPart& part) {
+  for_packed_parts<2>(p, scratch.panels, pack, [&](const PackedPart& part) {
     const std::int64_t pairs = pairs_of(part.terms);
     for (std::int64_t row = 0; row < p.m; row += 2 * kTileRows) {
       const std::int64_t rows = smaller_of(p.m - row, 2 * kTileRows);
@@ -136,7 +136,7 @@ void product_in_tiles(const Product& p) {
            column += kTwo) {
         multiply_part(tiles, terms.end - terms.begin, rows, columns.end - column > kLanes,
                       {all.data + terms.begin * 4, a.stride},
-                      packed_column(scratch.panels, pairs, column) + terms.begin * kPanel,
+                      packed_column(part.panels, pairs, column) + terms.begin * kPanel,
                       {c.data + row * c.stride + part.first_column + column, c.stride},
                       !p.accumulates && part.first_term == 0);
       }
