@@ -59,10 +59,14 @@ struct Device {
     double product_share = 0;  // of the tensor cores' peak at `clock`, where all multiply
     double l2_bytes = 0;       // a cycle and multiprocessor, where all load
     double l2_idle = 0;        // where fewer do, a byte takes this share of its time at least
-    // Of a byte's time more, in rows that begin in the middle of a line of 128 bytes, or of a
-    // sector.
+    // Of a byte's time more, in rows that begin in the middle of a line of 128 bytes, and of a
+    // sector. `stride`: in bytes, by which it hangs how many of the rows do.
     double between_lines = 0, between_sectors = 0;
-    double longer_in_rows(std::int64_t stride) const;  // either, or neither; in bytes
+    double longer_in_rows(std::int64_t stride) const;
+    // In memory, of the time of a byte that is read: that of one that is written, and of it more
+    // where its row begins in the middle of a sector.
+    double written = 1, written_between_sectors = 0;
+    double written_in_rows(std::int64_t stride) const;
     // A cycle, by all multiprocessors together, of what copies for several CTAs find behind a
     // tensor's ends: it comes from one place.
     double shared_zero_bytes = 0;
