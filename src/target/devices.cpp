@@ -10,7 +10,7 @@ namespace {
 // Measured on an H200. Fitted: with these the model comes closest to measurements of gemm's
 // variants (docs/log/2026-11-27-cost-of-pauses.md, 2026-11-28-estimates-of-choices.md,
 // 2026-11-28-estimates-of-ends-and-lines.md, 2026-11-28-estimates-and-the-clock.md,
-// 2026-11-28-estimates-of-rows.md).
+// 2026-11-28-estimates-of-rows.md, 2026-11-28-waits-of-clusters.md).
 constexpr Device::Reached kReachedByH200 = {
     .clock = 1.75e9,
     .product_clock = 1.53e9,  // of random numbers: 1.47 to 1.56
@@ -26,7 +26,8 @@ constexpr Device::Reached kReachedByH200 = {
     .slowing = 0.25,
     .slows_in = 1.6e-3,
     .remote_bytes = 14,
-    .cluster_wait = 1200,
+    .cluster_wait = 780,
+    .cluster_wait_each = 40,
     .scalar_latency = 7,
     .store_read_latency = 630,
     .stage_latency = 750,

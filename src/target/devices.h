@@ -74,8 +74,9 @@ struct Device {
     // A long run of products draws more power than the device may, and its clock falls: in the end
     // they take this share longer, half of it in runs of so many seconds.
     double slowing = 0, slows_in = 1;
-    double remote_bytes = 0;        // a cycle and multiprocessor, from another CTA's shared memory
-    double cluster_wait = 0;        // cycles that CTAs lose where those of a cluster meet
+    double remote_bytes = 0;  // a cycle and multiprocessor, from another CTA's shared memory
+    // Cycles that CTAs lose where those of a cluster meet: once, and for each of them.
+    double cluster_wait = 0, cluster_wait_each = 0;
     double tensor_bytes = 0;        // the same of tensor memory, by threads and products together
     double scalar_latency = 0;      // cycles from a scalar instruction to one that needs it
     double store_read_latency = 0;  // cycles until an asynchronous store has read shared memory

@@ -377,14 +377,14 @@ TEST(ModelTest, WhatIsWrittenHasATimeOfItsOwn) {
 TEST(ModelTest, CtasThatShareASumWaitForEachOther) {
   constexpr std::int64_t kTiles = 3;
   target::Device in_step = kDevice;
-  in_step.reached.cluster_wait = 0;
-  for (const int split : {1, 4}) {
+  in_step.reached.cluster_wait = in_step.reached.cluster_wait_each = 0;
+  for (const int split : {1, 2, 8}) {
+    const double wait = kDevice.reached.cluster_wait + split * kDevice.reached.cluster_wait_each;
     const ir::Kernel machine = machine_of(kernels::gemm_sm90(tiles(64, 64, split)));
     const ir::Binding binding = gemm_sizes(64, 64 * kTiles, 4096);
     const double waited = follow_cta(machine, binding, 0, split, kDevice).pauses -
                           follow_cta(machine, binding, 0, split, in_step).pauses;
-    EXPECT_NEAR(waited, split == 1 ? 0 : 2 * kTiles * kDevice.reached.cluster_wait,
-                kDevice.reached.store_read_latency);
+    EXPECT_NEAR(waited, split == 1 ? 0 : 2 * kTiles * wait, kDevice.reached.store_read_latency);
   }
 }
 
