@@ -215,6 +215,11 @@ bool Engine::was_asked_for(const Region& region, std::size_t rows, std::size_t c
   const std::int64_t step = state.last ? region.data - state.last : 0;
   const bool is_foreseen = step == state.step && step != 0;
   const auto* const data = reinterpret_cast<const char*>(region.data);
+  // Those of other instruction sets and elements ask for none.
+  const bool is_left =
+      std::any_of(ahead_.tiles, ahead_.tiles + ahead_.count, [&](const TilesAhead::Rows& left) {
+        return left.data >= data && left.data < data + region.extents[rows] * region.strides[rows];
+      });
   if (is_foreseen) {
     if (ahead_.count == TilesAhead::kMost) {
       std::copy(ahead_.tiles + 1, ahead_.tiles + ahead_.count, ahead_.tiles);
@@ -227,7 +232,7 @@ bool Engine::was_asked_for(const Region& region, std::size_t rows, std::size_t c
   }
   state.last = region.data;
   state.step = step;
-  return is_foreseen;
+  return is_foreseen && !is_left;
 }
 
 // All lines of memory at once. Products go over short pieces of rows, of which the machine foresees
