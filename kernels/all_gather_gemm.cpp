@@ -35,8 +35,7 @@ Kernel pulled_all_gather(const AllGatherGemm& o) {
 // Copy engines copy blocks of rows: copies of 16 MB reach nine tenths of the link's rate. Between
 // two ranks the last block, which a product of two waves waits for, comes in parts of its depth; of
 // more ranks there are few blocks, since the host queues each copy and each word. What the warps
-// push is in parts of the depth alone: few where all tiles wait for all of them, and the more, the
-// longer the tiles of one wave wait.
+// push is in parts of the depth alone: the more, the less the tiles of one wave wait for the first.
 struct Parts {
   int blocks, depths;
   int words() const { return blocks - 1 + depths; }  // of a rank
@@ -44,23 +43,21 @@ struct Parts {
 bool is_pushed(const AllGatherGemm& o) { return o.push || o.join_ranks; }
 bool is_wide(const AllGatherGemm& o) { return o.gemm.block_n > 128; }
 Parts parts_of(const AllGatherGemm& o) {
-  if (o.join_ranks) return {1, 4};
+  if (o.join_ranks) return {1, 16};
   if (o.push) return {1, is_wide(o) ? 16 : 8};
   return o.ranks == 2 ? Parts{4, 4} : Parts{2, 1};
 }
 // Small pieces are on the link sooner, and it waits less for the next one (docs/log). Beside wide
-// tiles, which need four stages of their own, shared memory has room for few. Of few rows fewer
-// fences save more than pieces that are told one by one.
+// tiles, which need four stages of their own, shared memory has room for few.
 RowPush::Plan push_plan(const AllGatherGemm& o) {
   return {.ranks = o.ranks,
           .dtype = o.gemm.dtype,
-          .rows = o.join_ranks ? 64 : 32,
+          .rows = 32,
           .depths = parts_of(o).depths,
           .stages = is_wide(o)     ? 2
                     : o.join_ranks ? 4
                                    : 8,
-          .block_k = o.gemm.block_k,
-          .told = o.join_ranks ? 4 : 1};
+          .block_k = o.gemm.block_k};
 }
 
 // Rows of a block, which no tile lies across, and columns of a part of the depth.

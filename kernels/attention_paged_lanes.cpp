@@ -111,10 +111,11 @@ PagedLanes::PagedLanes(Kernel& kernel, const PagedAttention& a, KeyParts keys,
   }
 }
 
-// A stage of many copies takes one warp too long, and so does looking for the next of a plan's
-// items, which may be short: both lanes would wait for it.
+// A stage of many copies takes one warp too long: both lanes would wait for it. By a plan, whose
+// items may be short, it also looks for the next one often. Blocks of 64 keys leave it no time.
 bool PagedLanes::heads_go_together(KeyParts keys) const {
-  return a_.kv_heads % count() == 0 && item_.head_blocks == 1 && keys != KeyParts::planned &&
+  const bool has_time = keys != KeyParts::planned || keys_of_stage_ > kKeysOfBlock;
+  return a_.kv_heads % count() == 0 && item_.head_blocks == 1 && has_time &&
          !copies.are_gathered() && copies.count() <= kFewCopies;
 }
 

@@ -25,7 +25,6 @@ class RowPush {
     int depths;   // parts of the depth, each of which has a word of each rank
     int stages;   // pieces that shared memory has room for
     int block_k;  // of the product, in whole blocks of which parts are
-    int told;     // pieces behind one fence, which waits for all that is on its way
     int shared_bytes() const { return stages * rows * kColumns * size_of(dtype); }
     // Columns of a part.
     Dim part_depth(const Dim& k) const {
@@ -75,17 +74,10 @@ class RowPush {
     const Index columns = ceil_div(min(max(k_ - part * width, 0), width), kColumns);
     return columns * ceil_div(m_, plan_.rows);
   }
-  // Bundles of pieces that follow each other, part by part of the depth.
-  void each_bundle(const std::function<void(const Index& first, const Index& last)>& body) {
-    const Dim pieces = ceil_div(m_, plan_.rows) * ceil_div(k_, kColumns);
-    for (Index bundle : range(cta_index(), ceil_div(pieces, plan_.told), cta_count())) {
-      body(bundle * plan_.told, min(bundle * plan_.told + plan_.told, pieces));
-    }
-  }
+  // Each behind a fence of its own: told together they would come when the last of them has.
   void each_piece(const std::function<void(const Index& piece)>& body) {
-    each_bundle([&](const Index& first, const Index& last) {
-      for (Index piece : range(first, last)) body(piece);
-    });
+    const Dim pieces = ceil_div(m_, plan_.rows) * ceil_div(k_, kColumns);
+    for (Index piece : range(cta_index(), pieces, cta_count())) body(piece);
   }
   std::pair<Block, Block> place(const Index& piece) const {
     const Dim rows = ceil_div(m_, plan_.rows);
@@ -101,33 +93,29 @@ class RowPush {
   // under way.
   void push() {
     const Index me = kernel_.rank();
-    each_bundle([&](const Index& first, const Index& last) {
-      for (Index piece : range(first, last)) {
-        const auto [rows, depth] = place(piece);
-        const Slot next = pushed_.consume();
-        each_other_rank(kernel_, plan_.ranks, [&](const Index& to) {
-          tma_store(gathered_.at(to)(slot(me), rows, depth), next[0]);
-        });
-        bulk_commit();
-        bulk_wait_read(0);
-        pushed_.release(next);
-      }
+    each_piece([&](const Index& piece) {
+      const auto [rows, depth] = place(piece);
+      const Slot next = pushed_.consume();
+      each_other_rank(kernel_, plan_.ranks, [&](const Index& to) {
+        tma_store(gathered_.at(to)(slot(me), rows, depth), next[0]);
+      });
+      bulk_commit();
+      bulk_wait_read(0);
+      pushed_.release(next);
       bulk_wait(0);
       stored_.sync();
     });
   }
   // It waits for what is on its way, and the warp that pushes does not.
   void tell() {
-    each_bundle([&](const Index& first, const Index& last) {
+    each_piece([&](const Index& piece) {
       stored_.sync();
-      fence(Scope::system);  // once for all of them
-      for (Index piece : range(first, last)) {
-        const Index part = place(piece).second.start() / part_depth();
-        each_other_rank(kernel_, plan_.ranks, [&](const Index& to) {
-          atomic_add(arrived_.at(to)(kernel_.rank() * plan_.depths + part), 1,
-                     {Semantics::relaxed, Scope::system});
-        });
-      }
+      fence(Scope::system);  // once for all ranks
+      const Index part = place(piece).second.start() / part_depth();
+      each_other_rank(kernel_, plan_.ranks, [&](const Index& to) {
+        atomic_add(arrived_.at(to)(kernel_.rank() * plan_.depths + part), 1,
+                   {Semantics::relaxed, Scope::system});
+      });
     });
   }
 

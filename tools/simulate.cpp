@@ -163,12 +163,44 @@ void refuse_for_core(const Request& request, const compiler::Target& target) {
   }
 }
 
+// What is of kernels that Tilewright has compiled.
+void refuse_for_ptx(const Request& request) {
+  const auto refuse = [&](std::string_view said, std::string_view fix) {
+    Diagnostic({}, fmt::format("{}: {} was made by another compiler", said, request.kernel))
+        .fix(std::string(fix))
+        .raise();
+  };
+  for (const auto& [flag, given] :
+       {std::pair("--set", !request.settings.empty()), std::pair("--launches", !!request.launches),
+        std::pair("--ranks", !!request.ranks),
+        std::pair("--multiprocessors", !!request.multiprocessors)}) {
+    if (given) refuse(flag, "leave it out: the launch file has the grid, sizes and numbers");
+  }
+  for (const auto& [flag, given] :
+       {std::pair("--numerics", !request.numerics.empty()), std::pair("--faults", request.faults),
+        std::pair("--control-only", request.control_only),
+        std::pair("--provenance", request.provenance), std::pair("--printed", request.printed),
+        std::pair("--trace", !request.traces.empty()),
+        std::pair("--break", !request.breakage.empty()),
+        std::pair("--search", request.search != "random"),
+        std::pair("--one-for-all", request.one_for_all),
+        std::pair("--issue-order", request.issue_order), std::pair("--strict", request.strict),
+        std::pair("--shrunken", request.shrunken), std::pair("--checked", request.checked)}) {
+    if (given) refuse(flag, "leave it out: this is of a kernel's source, or of its .tw file");
+  }
+  if (request.target != "sm_90a" && request.target != "sim:sm_90a" && request.target != "sm_100a" &&
+      request.target != "sim:sm_100a") {
+    refuse("--target " + request.target, "use --target sm_90a, or sm_100a: PTX is of these");
+  }
+}
+
 }  // namespace
 
 int simulate(const Request& request) {
   if (request.kernel.ends_with(".ptx")) {
     refuse_inputs(request);
     refuse_time(request);
+    refuse_for_ptx(request);
     return simulate_ptx(request);
   }
   if (!request.launch.empty()) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <functional>
 #include <initializer_list>
 #include <memory>
@@ -194,6 +195,9 @@ BlockRange blocks(const Sequence& rows, int size, const IndexOperand& low, const
 // A condition of the kernel. Cells that a branch assigns take its value.
 void when(const Condition& condition, const std::function<void()>& then,
           const std::function<void()>& otherwise = {}, SourceLocation where = here());
+// What is known while the kernel is traced is asked by if, and Index(dim) == 0 for a Dim's value.
+template <std::same_as<bool> Traced, typename... Branches>
+void when(Traced, const Branches&... branches) = delete;
 // Repeats `body` while the cell holds true; the body assigns it.
 void repeat_while(Cell<Condition>& condition, const std::function<void()>& body,
                   SourceLocation where = here());

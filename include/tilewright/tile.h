@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
@@ -110,6 +111,10 @@ Index operator>>(const IndexOperand& a, const IndexOperand& b);
 Index min(const IndexOperand& a, const IndexOperand& b);
 Index max(const IndexOperand& a, const IndexOperand& b);
 Index select(const Condition& condition, const IndexOperand& a, const IndexOperand& b);
+// What is known while the kernel is traced chooses by ?:. Two Dims compared by == are that: whether
+// they are one term. Whether their values are the same says Index(dim) == 0.
+template <std::same_as<bool> Traced>
+Index select(Traced, const IndexOperand& a, const IndexOperand& b) = delete;
 Condition operator<(const IndexOperand& a, const IndexOperand& b);
 Condition operator<=(const IndexOperand& a, const IndexOperand& b);
 Condition operator>(const IndexOperand& a, const IndexOperand& b);

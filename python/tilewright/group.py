@@ -42,6 +42,17 @@ def _bytes(name, value):
     return value.encode()
 
 
+def _shape(name, shape):
+    try:
+        sizes = tuple(operator.index(size) for size in shape)
+    except TypeError:
+        sizes = None
+    if sizes is None or any(size < 0 for size in sizes):
+        raise TilewrightError(f"error: the shape of {name} is {shape!r}\n"
+                              "  fix: pass a tuple of its sizes, whole numbers from 0 on")
+    return sizes
+
+
 class _StoreFunctions:
     """The functions of a store with PyTorch's methods: set(key, value), get(key) and
     wait([key], timedelta). What they raise is kept: it does not go through C."""
@@ -173,6 +184,10 @@ class Group:
 
     def all_gather(self, own, name="all_gather"):
         """What each rank gives, as bytes, in their order."""
+        if isinstance(own, (str, int)):
+            raise TilewrightError(f"error: what {name} is given is {own!r}, of type "
+                                  f"{type(own).__name__}\n  fix: pass bytes; of a text "
+                                  "text.encode()")
         own = bytes(own)
         data, sizes = (ctypes.c_void_p * self.size)(), (ctypes.c_int64 * self.size)()
         self._library.group_all_gather(self._open(), name.encode(), own, len(own), data, sizes)
@@ -190,6 +205,16 @@ class Group:
     def symmetric(self, shape, dtype, name, memory="host", device=0):
         """A tensor that every rank has and all ranks of one machine reach: a list with that of each
         rank. By all ranks."""
+        shape = _shape(name, shape)
+        if dtype not in DTYPES:
+            raise TilewrightError(f"error: the dtype of {name} is {dtype!r}\n"
+                                  f"  fix: one of {', '.join(DTYPES)}")
+        own = f"{dtype} {list(shape)}"
+        for rank, other in enumerate(self.all_gather(own.encode(), f"the shape of {name}")):
+            if other.decode() != own:
+                raise TilewrightError(f"error: {name} is {other.decode()} in rank {rank}, and "
+                                      f"{own} in rank {self.rank}\n"
+                                      "  fix: the same dtype and shape in all ranks")
         size = math.prod(shape) * DTYPES[dtype][0]
         whole = SymmetricMemory(self, max(size, 1), name, memory, device)
         return [whole.tensor(rank, 0, shape, dtype) for rank in range(self.size)]

@@ -18,8 +18,8 @@ from .tensor import (
 class Kernel:
     """A kernel by its name and options (`tilewright list`), for a target: cuda, on the GPU of this
     number, cpu, interpreter or sim:sm_90a; without one cuda where there is a GPU that is compiled
-    for, else cpu. With a group it is an operation over ranks on GPUs, made by all of them: each
-    calls it with the tensors of its own rank."""
+    for, else cpu. With a group it is an operation over ranks, on GPUs alone, made by all of them:
+    each calls it with the tensors of its own rank."""
 
     def __init__(self, name, target=None, device=0, group=None, library=None, **options):
         self._handle, self._name, self._tensors = None, name, None
@@ -35,6 +35,12 @@ class Kernel:
         named = target and _as_c_text("target", target)
         create, made = self._library.kernel_create, (_as_c_text("name", name), text, named, device)
         if group:
+            if target not in (None, "cuda"):
+                raise TilewrightError(
+                    f"error: {name} of a group of processes, and target={target!r}\n"
+                    "  fix: leave target out, since such a kernel runs on GPUs; on the host "
+                    "tilewright.torch.distributed has it of a group, and without group= it takes "
+                    "the tensors of all ranks")
             create = self._library.kernel_create_in_group
             made = (_as_c_text("name", name), text, group._open(), device)
         self._handle = self._library.make(create, *made)

@@ -53,7 +53,7 @@ std::size_t tensors_passed(const ir::Kernel& kernel) {
 }
 
 // What a caller's run may not hang on: other GPUs, other streams, and how often it has run. On the
-// host a run of several ranks is the first one, in memory of its own.
+// host a run has streams and words of its own, in which it is the first one.
 void check_callable(const ir::Program& program, const compiler::Target& target) {
   constexpr const char* kRanks = "load a ProgramMemory, run and store it: that is for all programs";
   const bool on_gpus = target.kind == TargetKind::cuda || target.kind == TargetKind::architecture;
@@ -62,12 +62,12 @@ void check_callable(const ir::Program& program, const compiler::Target& target) 
     refuse(program, program.where, "it has " + ir::ranks_text(program.ranks),
            "run_on_gpus() takes the tensors of all of them");
   }
-  if (program.streams.size() > 1) {
+  if (on_gpus && program.streams.size() > 1) {
     refuse(program, program.streams[1].where, "it has a second stream, and a caller gives one",
            "queue all of it on one stream");
   }
   for (const ir::ProgramBuffer& buffer : program.buffers) {
-    if (buffer.kind == ir::ProgramBuffer::Kind::signals) {
+    if (on_gpus && buffer.kind == ir::ProgramBuffer::Kind::signals) {
       refuse(program, buffer.where, "the signals " + buffer.name + " count its runs", kRanks);
     }
   }

@@ -26,10 +26,16 @@ struct PtxRun {
   ptx::LaunchReport report;
   std::vector<HostTensor> tensors;  // afterwards
 };
+// CTAs that the 132 multiprocessors of an H200 have room for by their threads and shared memory.
+std::int64_t room_for_ctas(const ptx::Kernel& kernel, const ptx::LaunchInput& input);
 inline constexpr std::int64_t kMostPtxOperations = 400'000'000;
 // With the order of warps, and the instants of copies, that a seed draws; 0: each warp in its turn.
 // Raises a usage error where the kernel cannot be launched so.
 PtxRun run_ptx(const ptx::Module& module, const PtxLaunch& launch, std::uint64_t seed,
                std::int64_t most_operations = kMostPtxOperations);
+
+// Whether two schedules have left more than sums whose terms came in another order: 2^-18 of the
+// element or of the root mean square in f32, 2^-7 in f16 and bf16, nothing in other dtypes.
+bool is_another_result(const HostTensor& first, const HostTensor& second);
 
 }  // namespace tilewright::checks

@@ -13,8 +13,7 @@ class Linking {
  public:
   explicit Linking(Program& program) : program_(program), uses_(program.tiles.size(), 0) {
     for_operations(program.body, [this](Operation& operation) {
-      const auto count = [this](TileId tile) { ++uses_[tile]; };
-      std::visit(TileUses{count, count}, operation);
+      for (const TileId tile : tiles_of(operation)) ++uses_[tile];
     });
   }
 

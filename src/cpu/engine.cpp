@@ -1,6 +1,7 @@
 #include "cpu/engine.h"
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 
 #include "cpu/engine_walk.h"
@@ -49,6 +50,7 @@ Engine::Engine(const Launch& launch)
 
 void Engine::begin_block(std::int64_t number) {
   block_ = number;
+  zeros_ = nullptr;
   std::int64_t rest = number;
   for (std::size_t axis = 0; axis < program_.grid.size(); ++axis) {
     scalars_[program_.grid[axis]].whole = rest % launch_.grid[axis];
@@ -350,6 +352,13 @@ void Engine::run(const Move& operation) {
   }
   const bool is_there = operation.is_copy && source.data == target.data;
   if (operation.is_done || is_there || any_empty(extents, result.rank)) return;
+  static constexpr float kZero = 0;
+  if (operation.may_wait && zeros_ == nullptr &&
+      std::memcmp(source.data, &kZero, sizeof(kZero)) == 0) {
+    zeros_ = target.data;
+    is_left_out_ = true;
+    return;
+  }
   const Walk& walk = operation.walk;
   const Shape shape{extent_of(extents, walk.rows), extent_of(extents, walk.columns)};
   const int width = width_of(size_of(static_cast<DType>(result.element)));
@@ -371,6 +380,7 @@ void Engine::run(const For& operation) {
         .fix("use a step of at least 1")
         .raise();
   }
+  if (operation.zeros != kNone && low >= high) write_zeros(operation.zeros);
   const bool outer = is_last_round_;
   for (std::int64_t i = low; i < high; i += step) {
     scalars_[operation.index].whole = i;
@@ -378,7 +388,14 @@ void Engine::run(const For& operation) {
     run(operation.body);
   }
   is_last_round_ = outer;
+  if (operation.zeros != kNone) zeros_ = nullptr;
   if (operation.joins) flush();
+}
+
+void Engine::write_zeros(TileId id) {
+  if (zeros_ != tiles_[id].data) return;
+  std::fill_n(tiles_[id].data, tile(id).bytes, std::byte{0});
+  zeros_ = nullptr;
 }
 
 void Engine::run(const While& operation) {

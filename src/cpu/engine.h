@@ -118,6 +118,8 @@ class Engine {
                 bool stores);
   void clear(const Load& operation);
   void set_extents(const Reshape& operation);
+  void write_zeros(TileId tile);
+  bool leaves_zeros(const Apply& operation);
   const Tile& tile(TileId id) const { return program_.tiles[id]; }
   std::int64_t whole(ScalarId id) const { return scalars_[id].whole; }
 
@@ -146,6 +148,7 @@ class Engine {
   std::int64_t next_row_ = 0;                 // of the strips
   Product product_of_strips_ = {};            // its m is 0 where they have none
   double seconds_in_strips_ = 0;              // where they are timed
+  const std::byte* zeros_ = nullptr;          // sums that are zeros and not written
   Product waiting_ = {};                      // its k is 0 where none waits
 };
 

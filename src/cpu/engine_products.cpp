@@ -68,7 +68,7 @@ Product Engine::product_of(const Multiply& operation) {
           of_b,
           operation.element,
           {c.data, c.strides[rows]},
-          operation.accumulates,
+          operation.accumulates && c.data != zeros_,
           operation.rounding,
           scratch_,
           needed(operation, m, n),
@@ -93,6 +93,7 @@ void Engine::run(const Multiply& operation) {
   const bool is_of_no_round = operation.is_for_next_round && is_last_round_;
   is_left_out_ = !records_ && (is_of_no_round || product.k == 0);
   if (is_of_no_round) return;
+  if (zeros_ == product.c.data) zeros_ = nullptr;
   const bool is_empty = product.m == 0 || product.n == 0 || product.k == 0;
   if (!is_empty && !lies_in_arena(product.b.data)) {
     product.packs = packs_.of(operation, product, block_);

@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <cstring>
 
 #include "cpu/ahead.h"
 #include "cpu/engine.h"
 #include "cpu/engine_walk.h"
+#include "cpu/layout.h"
 
 // Functions of rows: they are called at once, or in strips for some rows at a time.
 namespace tilewright::cpu {
@@ -152,6 +154,22 @@ bool Engine::lies_by_lines(const Region& region, const Walk& walk) const {
   return all;
 }
 
+// Whether 0 times its factors is 0: none is negative, infinite or no number.
+bool Engine::leaves_zeros(const Apply& operation) {
+  constexpr std::uint32_t kInfinity = 0x7f800000;
+  const TileId id = operation.operands[1].tile;
+  const std::size_t axis = contiguous_axis(tile(id));
+  const std::int64_t count = axis == Walk::kNoAxis ? 1 : tiles_[id].extents[axis];
+  bool all = true;
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::uint32_t bits;
+    std::memcpy(&bits, tiles_[id].data + i * sizeof(bits), sizeof(bits));
+    all = all && bits < kInfinity;
+  }
+  is_left_out_ = all;
+  return all;
+}
+
 void Engine::run(const Apply& operation) {
   const Tile& result = tile(operation.result);
   State& target = tiles_[operation.result];
@@ -166,6 +184,10 @@ void Engine::run(const Apply& operation) {
     }
   }
   if (any_empty(target.extents, result.rank)) return;
+  if (operation.is_of_zeros && zeros_ == target.data) {
+    if (leaves_zeros(operation)) return;
+    write_zeros(operation.result);
+  }
   if (operation.stored_to) place_in_tensor(operation);
 
   const Walk& walk = operation.walk;

@@ -10,6 +10,7 @@
 #include "cpu/recompute.h"
 #include "cpu/shared_packs.h"
 #include "cpu/strips.h"
+#include "cpu/zeros.h"
 #include "support/diagnostic.h"
 #include "support/number_formats.h"
 
@@ -27,6 +28,7 @@ Program lower(const ir::Kernel& kernel, const Kernels& kernels, const Numerics& 
   make_chains(program);
   place_tiles(program, kernels);
   find_shared_factors(program);
+  find_zeros(program, kernels);
   return program;
 }
 

@@ -139,6 +139,7 @@ struct Apply {
   std::size_t takes = kNone;
   bool is_kept = true;       // the result has a place in memory too
   bool is_repeated = false;  // computed once more where it is needed (recompute.h)
+  bool is_of_zeros = false;  // its first operand may be zeros that are not written (zeros.h)
   SourceLocation where = {};
   // Where the store behind puts the result, which nobody else reads: it is computed there, if it
   // can be.
@@ -191,6 +192,7 @@ struct Move {
   bool is_done = false;  // both lie at one place
   // Of a load that is read in place, by products alone: a view, where that is one.
   bool is_factor = false;
+  bool may_wait = false;  // zeros need not be written (zeros.h)
   SourceLocation where = {};
 };
 struct MoveScalar {
@@ -251,7 +253,8 @@ struct For {
   DType dtype;  // of the index
   Block body;
   SourceLocation where;
-  bool joins = false;  // its product does
+  bool joins = false;    // its product does
+  TileId zeros = kNone;  // what it begins with, if that is not written (zeros.h)
 };
 // The condition is a variable that the body sets anew.
 struct While {

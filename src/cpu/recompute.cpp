@@ -12,8 +12,7 @@ class Recomputing {
  public:
   explicit Recomputing(Program& program) : program_(program), uses_(program.tiles.size(), 0) {
     for_operations(program.body, [this](Operation& operation) {
-      const auto count = [this](TileId tile) { ++uses_[tile]; };
-      std::visit(TileUses{count, count}, operation);
+      for (const TileId tile : tiles_of(operation)) ++uses_[tile];
     });
   }
 
@@ -78,10 +77,7 @@ class Recomputing {
   }
   static std::size_t written_at(const Block& body, std::size_t before, TileId tile) {
     for (std::size_t i = before; i-- > 0;) {
-      bool writes = false;
-      std::visit(TileUses{[](TileId) {}, [&](TileId written) { writes = written == tile; }},
-                 body[i]);
-      if (writes) return i;
+      if (written_by(body[i]) == tile) return i;
     }
     return body.size();
   }
@@ -91,10 +87,8 @@ class Recomputing {
   }
 
   static std::int64_t times_used(const Operation& operation, TileId tile) {
-    std::int64_t count = 0;
-    const auto visit = [&](TileId each) { count += each == tile ? 1 : 0; };
-    std::visit(TileUses{visit, visit}, operation);
-    return count;
+    const std::vector<TileId> tiles = tiles_of(operation);
+    return std::count(tiles.begin(), tiles.end(), tile);
   }
   // And from no other one.
   bool takes_from_register(const Block& body, std::size_t at, TileId value) const {

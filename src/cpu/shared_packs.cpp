@@ -1,7 +1,6 @@
 #include "cpu/shared_packs.h"
 
 #include <algorithm>
-#include <map>
 
 #include "cpu/grid_axes.h"
 #include "cpu/layout.h"
@@ -20,7 +19,8 @@ constexpr int kInVain = 2;
 
 void find_shared_factors(Program& program) {
   std::vector<bool> is_peer(program.tensors, false);
-  std::map<TileId, const Box*> boxes;  // of what products read in tensors
+  // By TileId, of what products read in tensors.
+  std::vector<const Box*> boxes(program.tiles.size(), nullptr);
   for_operations(program.body, [&](const Operation& operation) {
     const auto* const peer = std::get_if<Peer>(&operation);
     const auto* const load = std::get_if<Load>(&operation);
@@ -28,17 +28,15 @@ void find_shared_factors(Program& program) {
     if (peer) is_peer[peer->result] = true;
     const bool is_fixed = load && load->in_place && load->is_constant && !is_peer[load->box.tensor];
     if (is_fixed) boxes[load->tile] = &load->box;
-    if (part && part->is_factor && boxes.contains(part->source)) {
-      boxes[part->result] = boxes[part->source];
-    }
+    if (part && part->is_factor) boxes[part->result] = boxes[part->source];
   });
   const GridAxes axes(program);
   for_operations(program.body, [&](Operation& operation) {
     auto* const product = std::get_if<Multiply>(&operation);
     if (product == nullptr || product->joins) return;
-    const auto box = boxes.find(product->b);
-    if (box == boxes.end()) return;
-    product->shared_along = ~(axes.of(box->second->starts) | axes.of(box->second->limits));
+    const Box* const box = boxes[product->b];
+    if (box == nullptr) return;
+    product->shared_along = ~(axes.of(box->starts) | axes.of(box->limits));
     program.packs_bytes = kPacksBytes;
   });
   program.scratch_bytes = round_up(program.scratch_bytes, kAlignment);

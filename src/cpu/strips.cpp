@@ -37,20 +37,6 @@ bool is_column(const Tile& tile, const Rows& rows) {
          walk.rows == Walk::kNoAxis && walk.columns == rows.axis;
 }
 
-std::vector<TileId> tiles_of(const Operation& operation) {
-  std::vector<TileId> tiles;
-  std::visit(TileUses{[&](TileId tile) { tiles.push_back(tile); },
-                      [&](TileId tile) { tiles.push_back(tile); }},
-             operation);
-  return tiles;
-}
-
-TileId written_by(const Operation& operation) {
-  TileId written = kNone;
-  std::visit(TileUses{[](TileId) {}, [&](TileId tile) { written = tile; }}, operation);
-  return written;
-}
-
 // Operations one behind the other that go over the same rows, as far as they come.
 class Run {
  public:

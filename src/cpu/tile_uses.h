@@ -1,5 +1,8 @@
 #pragma once
 
+#include <functional>
+#include <vector>
+
 #include "cpu/program.h"
 
 namespace tilewright::cpu {
@@ -48,19 +51,13 @@ struct TileUses {
 template <typename Read, typename Write>
 TileUses(Read, Write) -> TileUses<Read, Write>;
 
+// All of these tiles, those that are read first.
+std::vector<TileId> tiles_of(const Operation& operation);
+// kNone where it writes none.
+TileId written_by(const Operation& operation);
+
 // Calls `visit(operation)` for all operations of a block and of the blocks in it.
-template <typename OfOperations, typename Visit>
-void for_operations(OfOperations& block, const Visit& visit) {
-  for (auto& operation : block) {
-    visit(operation);
-    if (auto* const strips = std::get_if<Strips>(&operation)) for_operations(strips->body, visit);
-    if (auto* const loop = std::get_if<For>(&operation)) for_operations(loop->body, visit);
-    if (auto* const loop = std::get_if<While>(&operation)) for_operations(loop->body, visit);
-    if (auto* const choice = std::get_if<If>(&operation)) {
-      for_operations(choice->then, visit);
-      for_operations(choice->otherwise, visit);
-    }
-  }
-}
+void for_operations(Block& block, const std::function<void(Operation&)>& visit);
+void for_operations(const Block& block, const std::function<void(const Operation&)>& visit);
 
 }  // namespace tilewright::cpu

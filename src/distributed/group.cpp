@@ -113,6 +113,7 @@ bool Group::Members::shares_memory(int rank) const {
 
 std::vector<Frame> Group::Members::exchange(std::string_view own, std::string_view name,
                                             int attached) {
+  links_.require_own_process(name);
   if (failure_) throw *failure_;
   try {
     return try_exchange(own, name, attached);

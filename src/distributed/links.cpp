@@ -64,6 +64,15 @@ Links::Links(std::vector<Member> members, int own, std::vector<FileDescriptor> c
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
+void Links::require_own_process(std::string_view name) const {
+  if (getpid() == process_) return;
+  Diagnostic({}, fmt::format("process {} comes to {}, and it was forked from process {}, which is "
+                             "rank {}",
+                             getpid(), name, process_, own_))
+      .fix("use the group in the process that has joined it; a child joins one of its own")
+      .raise();
+}
+
 Links::~Links() {
   if (getpid() != process_) {
     // There is no such thread here, and the connections are shared with the parent.

@@ -29,6 +29,8 @@ class Links {
 
   const std::vector<Member>& members() const { return members_; }
 
+  // Raises Error(usage) in a child that the process has forked.
+  void require_own_process(std::string_view name) const;
   // `attached` -1: no descriptor. A rank that has died is noticed where one waits for it.
   void send(int to, std::string_view payload, Clock::time_point deadline, int attached = -1);
   // The next message of that rank; nothing once the deadline has passed. Raises Error(unavailable)

@@ -50,6 +50,8 @@ struct LaunchInput {
   std::vector<Region> memory;
   std::vector<std::int64_t> order;  // of the clusters; empty: ascending
   std::int64_t resident = 1;        // clusters at a time
+  // More than that, where those that run wait for others.
+  std::int64_t most_resident = 1;
   std::vector<WordTurn> turns;
   // The first CTAs of the clusters that a cluster takes over, each time that it asks; then there is
   // none. They are not in `order`.

@@ -306,8 +306,9 @@ void Machine::run() {
     order.resize(static_cast<std::size_t>(count));
     std::iota(order.begin(), order.end(), 0);
   }
+  std::int64_t room = input.resident;
   for (std::size_t next = 0;;) {
-    while (next < order.size() && static_cast<std::int64_t>(clusters_.size()) < input.resident) {
+    while (next < order.size() && static_cast<std::int64_t>(clusters_.size()) < room) {
       start(order[next++]);
     }
     if (clusters_.empty()) return;
@@ -316,7 +317,12 @@ void Machine::run() {
     std::erase_if(clusters_, [](const auto& cluster) { return cluster->live == 0; });
     if (any || clusters_.empty()) continue;
     if (by_chance && run_round(false)) continue;  // nobody had a turn
-    if (!finish_one() && !poll_again()) deadlock();
+    if (finish_one()) continue;
+    if (next < order.size() && room < input.most_resident) {
+      ++room;
+    } else if (!poll_again()) {
+      deadlock();
+    }
   }
 }
 
@@ -349,8 +355,9 @@ bool Machine::finish_one() {
 }
 
 void Machine::deadlock() {
+  constexpr int kShown = 8;
   std::string text = "deadlock: nothing can go on";
-  int line = 0;
+  int line = 0, waiting = 0;
   for (const auto& cluster : clusters_) {
     for (const auto& cta : cluster->ctas) {
       for (const Warp& warp : cta->warps) {
@@ -358,12 +365,14 @@ void Machine::deadlock() {
           if (path.over || path.below > 0) continue;
           const Instruction& instruction = kernel.instructions[path.pc];
           if (line == 0) line = instruction.line;
+          if (++waiting > kShown) continue;
           text += fmt::format("\n  {}, lanes {:#x}: {} in line {}", describe(warp), path.lanes,
                               instruction.record->name, instruction.line);
         }
       }
     }
   }
+  if (waiting > kShown) text += fmt::format("\n  and {} more", waiting - kShown);
   raise("deadlock", line, text);
 }
 

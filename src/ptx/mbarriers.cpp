@@ -76,11 +76,17 @@ void invalidate(Execution& x) {
   });
 }
 
+// The state that an arrival gives is the number of the phase to which it belongs.
+void give_state(Execution& x, Place place, int lane) {
+  if (x.operand(0).kind == Operand::Kind::sink) return;
+  x.target(0)[lane] = static_cast<std::uint64_t>(barrier_at(x, place).phase);
+}
+
 void arrive(Execution& x) {
-  if (x.operand(0).kind != Operand::Kind::sink) x.unsupported();
   const bool remote = x.instruction.has(Modifier::shared_cluster);
   for_values(x, 2, 1, [&](int lane, std::int64_t count) {
     const Place place = barrier_place(x, x.operand(1), lane);
+    give_state(x, place, lane);
     if (remote) {
       x.record(EventKind::mbarrier_arrive_remote,
                {static_cast<std::int64_t>(place.at), place.cta->rank});
@@ -98,9 +104,9 @@ void expect(Execution& x, Place place, std::int64_t bytes) {
 }
 
 void arrive_expect(Execution& x) {
-  if (x.operand(0).kind != Operand::Kind::sink) x.unsupported();
   for_values(x, 2, 0, [&](int lane, std::int64_t bytes) {
     const Place place = barrier_place(x, x.operand(1), lane);
+    give_state(x, place, lane);
     x.record(EventKind::mbarrier_expect_tx, {static_cast<std::int64_t>(place.at), bytes});
     expect(x, place, bytes);
     arrive_on(x, place, 1);
@@ -117,17 +123,21 @@ void expect_alone(Execution& x) {
 
 // A try may end without success. It does so once in a row, which a loop around it has to bear;
 // tried again it waits, so that who never comes is seen.
-void wait_parity(Execution& x) {
-  if (!x.instruction.has(Modifier::parity)) x.unsupported();
+void wait_for_phase(Execution& x) {
+  const bool by_parity = x.instruction.has(Modifier::parity);
   const std::uint32_t first = x.first_lane();
   const Place place = barrier_place(x, x.operand(1), static_cast<int>(first));
-  const auto parity = static_cast<std::int64_t>(x.uniform(2) & 0xffffffff);
+  const std::uint64_t state = x.uniform(2);
+  const auto parity = static_cast<std::int64_t>(by_parity ? state & 0xffffffff : state & 1);
   const Lanes addresses = x.addresses(x.operand(1));
   for_lanes(x.lanes, [&](int lane) {
     if (addresses[lane] != addresses[first]) x.fail("divergence", "waits for several barriers");
   });
   if (parity > 1) x.fail("mbarrier", fmt::format("for parity {}", parity));
   const Mbarrier& barrier = barrier_at(x, place);
+  if (!by_parity && state > static_cast<std::uint64_t>(barrier.phase)) {
+    x.fail("mbarrier", "for a state that no arrival has given");
+  }
   const bool complete = static_cast<std::int64_t>(barrier.phase & 1) != parity;
   const std::uint64_t phase[] = {addresses[first], barrier.phase};
   if (!complete && polls_in_vain(x, phase, sizeof(phase))) return;
@@ -148,9 +158,9 @@ constexpr Record kMbarrierRecords[] = {
     {"mbarrier.arrive.expect_tx", "das", kBarrier, "b64", arrive_expect},
     {"mbarrier.expect_tx", "as", kBarrier, "b64", expect_alone},
     {"mbarrier.try_wait", "das?s", "parity shared shared::cta acquire relaxed cta cluster", "b64",
-     wait_parity},
+     wait_for_phase},
     {"mbarrier.test_wait", "das", "parity shared shared::cta acquire relaxed cta cluster", "b64",
-     wait_parity},
+     wait_for_phase},
 };
 
 }  // namespace

@@ -16,6 +16,7 @@ namespace {
 constexpr std::int64_t kSamples = 8;
 // Times of what goes on at once: their norm of such a degree. Fitted, each.
 constexpr double kCopies = 5;  // of products and what feeds them
+constexpr double kLoads = 4;   // of a port to L2 and of what arrives in shared memory
 // Warps wait for products and compute in turn, so that neither hides all of the other.
 constexpr double kUnits = 2.25;
 constexpr double kMemory = 1.6;  // of a multiprocessor's work and of memory
@@ -29,13 +30,19 @@ double norm(double degree, std::initializer_list<double> parts) {
   return std::pow(sum, 1 / degree);
 }
 
-double tensor_bytes(const ir::Kernel& machine, const ir::Binding& binding) {
+// Every tensor once, as bytes that are read.
+double tensor_bytes(const ir::Kernel& machine, const ir::Binding& binding,
+                    const target::Device::Reached& reached) {
   double total = 0;
   for (const ir::Parameter& parameter : machine.parameters) {
     if (!parameter.is_tensor() || parameter.is_owned()) continue;
     double bytes = size_of(parameter.dtype);
     for (const Dim& extent : parameter.shape) {
       bytes *= static_cast<double>(binding.evaluate(extent));
+    }
+    if (parameter.kind == ir::Parameter::Kind::out && !parameter.shape.empty()) {
+      bytes *= reached.written_in_rows(binding.evaluate(parameter.shape.back()) *
+                                       size_of(parameter.dtype));
     }
     total += bytes;
   }
@@ -129,15 +136,15 @@ Estimate estimate(const ir::Kernel& machine, const ir::Binding& binding,
   result.shared = each * cta.shared * second;
   result.tensor_memory = each * cta.tensor_memory * second;
   result.loads = each * second *
-                 std::max(cta.loads * std::max(busy, reached.l2_idle),
-                          cta.received_bytes / reached.received_bytes);
+                 norm(kLoads, {cta.loads * std::max(busy, reached.l2_idle),
+                               cta.received_bytes / reached.received_bytes});
   result.zeros = static_cast<double>(result.ctas) * samples.mean.shared_zeros * second /
                  reached.shared_zero_bytes;
   result.stages = each * cta.stages * reached.stage_latency * second;
   result.exposed = cta.products > 0 ? rounds * cta.pauses * second +
                                           each * cta.product_waits * reached.product_wait * second
                                     : rounds * cta.exposed * second;
-  result.memory = tensor_bytes(machine, binding) / reached.memory_bytes;
+  result.memory = tensor_bytes(machine, binding, reached) / reached.memory_bytes;
 
   // Of a long run's power: none where other units keep the tensor cores waiting.
   const double hindered = norm(kUnits, {result.products, result.special, result.arithmetic});

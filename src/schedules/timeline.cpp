@@ -346,7 +346,8 @@ class Follower {
     if (completed_.by_products.count(barriers) != 0) clock_.wait_for_others();
     // A ring's stages are waited for ahead of what needs them.
     if (completed_.by_others.count(barriers) != 0 && kernel_.type(barriers).elements() == 1) {
-      clock_.wait(reached_.cluster_wait);
+      clock_.wait(reached_.cluster_wait +
+                  reached_.cluster_wait_each * static_cast<double>(kernel_.cluster));
     }
   }
 

@@ -205,7 +205,7 @@ void WarpClock::repeat(const State& before, double times) {
     total_.*field += times * (total_.*field - before.total.*field);
   }
   own_.now += elapsed;
-  own_.free += elapsed;
+  if (own_.free > 0) own_.free += elapsed;  // else they have none under way
   loaded_ += elapsed;
   exposed_before_ = own_.exposed;
   for (double& end : groups_in_flight_) end += elapsed;

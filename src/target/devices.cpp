@@ -1,5 +1,7 @@
 #include "target/devices.h"
 
+#include <numeric>
+
 #include "support/diagnostic.h"
 
 namespace tilewright::target {
@@ -7,28 +9,32 @@ namespace {
 
 // Measured on an H200. Fitted: with these the model comes closest to measurements of gemm's
 // variants (docs/log/2026-11-27-cost-of-pauses.md, 2026-11-28-estimates-of-choices.md,
-// 2026-11-28-estimates-of-ends-and-lines.md, 2026-11-28-estimates-and-the-clock.md).
+// 2026-11-28-estimates-of-ends-and-lines.md, 2026-11-28-estimates-and-the-clock.md,
+// 2026-11-28-estimates-of-rows.md, 2026-11-28-waits-of-clusters.md).
 constexpr Device::Reached kReachedByH200 = {
     .clock = 1.75e9,
     .product_clock = 1.53e9,  // of random numbers: 1.47 to 1.56
     .product_share = 0.96,    // fitted, as all that follow but memory_bytes
-    .l2_bytes = 57,           // of the port's 64
-    .l2_idle = 0.39,
-    .between_lines = 0.2,
-    .between_sectors = 1,
+    .l2_bytes = 64,           // all that the port has
+    .l2_idle = 0.48,
+    .between_lines = 0.56,
+    .between_sectors = 1.5,
+    .written = 0.88,
+    .written_between_sectors = 0.75,
     .shared_zero_bytes = 650,
-    .power = 0.14,
-    .slowing = 0.2,
+    .power = 0.146,
+    .slowing = 0.25,
     .slows_in = 1.6e-3,
     .remote_bytes = 14,
-    .cluster_wait = 1200,
+    .cluster_wait = 780,
+    .cluster_wait_each = 40,
     .scalar_latency = 7,
     .store_read_latency = 630,
     .stage_latency = 750,
-    .product_wait = 46,
-    .received_bytes = 83,
+    .product_wait = 29,
+    .received_bytes = 90,
     .thread_store_bytes = 14,
-    .cluster_seconds = 0.8e-6,
+    .cluster_seconds = 0.76e-6,
     .memory_bytes = 4.2e12,  // two rings of 96 KiB a multiprocessor that read alone
     .launch_seconds = 4.6e-6,
 };
@@ -128,12 +134,22 @@ Device thor() {
   return device;
 }
 
+constexpr std::int64_t kLine = 128, kSector = 32;
+
+// Of rows that follow each other, those that do not begin at a multiple of so many bytes.
+double share_between(std::int64_t stride, std::int64_t bytes) {
+  return 1 - static_cast<double>(std::gcd(stride, bytes)) / static_cast<double>(bytes);
+}
+
 }  // namespace
 
 double Device::Reached::longer_in_rows(std::int64_t stride) const {
-  constexpr std::int64_t kLine = 128, kSector = 32;
-  if (stride % kSector != 0) return between_sectors;
-  return stride % kLine != 0 ? between_lines : 0;
+  return between_lines * share_between(stride, kLine) +
+         between_sectors * share_between(stride, kSector);
+}
+
+double Device::Reached::written_in_rows(std::int64_t stride) const {
+  return written * (1 + written_between_sectors * share_between(stride, kSector));
 }
 
 double Device::flops(DType dtype) const {

@@ -59,10 +59,14 @@ struct Device {
     double product_share = 0;  // of the tensor cores' peak at `clock`, where all multiply
     double l2_bytes = 0;       // a cycle and multiprocessor, where all load
     double l2_idle = 0;        // where fewer do, a byte takes this share of its time at least
-    // Of a byte's time more, in rows that begin in the middle of a line of 128 bytes, or of a
-    // sector.
+    // Of a byte's time more, in rows that begin in the middle of a line of 128 bytes, and of a
+    // sector. `stride`: in bytes, by which it hangs how many of the rows do.
     double between_lines = 0, between_sectors = 0;
-    double longer_in_rows(std::int64_t stride) const;  // either, or neither; in bytes
+    double longer_in_rows(std::int64_t stride) const;
+    // In memory, of the time of a byte that is read: that of one that is written, and of it more
+    // where its row begins in the middle of a sector.
+    double written = 1, written_between_sectors = 0;
+    double written_in_rows(std::int64_t stride) const;
     // A cycle, by all multiprocessors together, of what copies for several CTAs find behind a
     // tensor's ends: it comes from one place.
     double shared_zero_bytes = 0;
@@ -70,8 +74,9 @@ struct Device {
     // A long run of products draws more power than the device may, and its clock falls: in the end
     // they take this share longer, half of it in runs of so many seconds.
     double slowing = 0, slows_in = 1;
-    double remote_bytes = 0;        // a cycle and multiprocessor, from another CTA's shared memory
-    double cluster_wait = 0;        // cycles that CTAs lose where those of a cluster meet
+    double remote_bytes = 0;  // a cycle and multiprocessor, from another CTA's shared memory
+    // Cycles that CTAs lose where those of a cluster meet: once, and for each of them.
+    double cluster_wait = 0, cluster_wait_each = 0;
     double tensor_bytes = 0;        // the same of tensor memory, by threads and products together
     double scalar_latency = 0;      // cycles from a scalar instruction to one that needs it
     double store_read_latency = 0;  // cycles until an asynchronous store has read shared memory

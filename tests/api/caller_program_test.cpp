@@ -184,12 +184,8 @@ TEST(CallerProgram, ProgramsThatHangOnMoreThanACaller) {
   const auto refused = [](const Program& program) {
     return test::usage_error_of([&] { compile(program, "interpreter"); });
   };
-  EXPECT_THAT(refused(test::TwoKernels("second", true).program), HasSubstr("a second stream"));
   EXPECT_THAT(refused(test::TwoKernels("first", false).program),
               HasSubstr("a scalar hangs on the number of the run"));
-  Program words("words");
-  words.signals("count", 1);
-  EXPECT_THAT(refused(words), HasSubstr("the signals count"));
   Program nothing("nothing");
   nothing.out("y", f32, {4});
   EXPECT_THAT(refused(nothing), HasSubstr("nothing writes the output y"));
@@ -197,7 +193,7 @@ TEST(CallerProgram, ProgramsThatHangOnMoreThanACaller) {
 
 // y = 2 x of the next rank, which a stream of its own copies once that has made it.
 struct Exchanged {
-  explicit Exchanged(bool tells = true) : program("exchanged", 3) {
+  explicit Exchanged(bool tells = true, int ranks = 3) : program("exchanged", ranks) {
     const Buffer x = program.in("x", f32, {kRows, kColumns});
     const Buffer y = program.out("y", f32, {kRows, kColumns});
     const Buffer scaled = program.scratch("scaled", f32, {kRows, kColumns});
@@ -213,6 +209,20 @@ struct Exchanged {
   }
   Program program;
 };
+
+// One rank has streams and words as each of several has them.
+TEST(CallerProgram, StreamsAndWordsOfOneRankOnTheHost) {
+  for (const char* target : {"interpreter", "cpu", "sim:sm_90a", "passes:sm_90a"}) {
+    SCOPED_TRACE(target);
+    const HostTensor x = HostTensor::random_normal(f32, {kRows, kColumns}, 5);
+    const ProgramExecutable executable = compile(Exchanged(true, 1).program, target);
+    for (int run = 0; run < 2; ++run) {
+      HostTensor given = x, y = HostTensor::poisoned(f32, {kRows, kColumns});
+      executable.run({ref(given), ref(y)});
+      for (std::int64_t i = 0; i < x.elements(); ++i) ASSERT_EQ(y.flat(i), 2 * x.flat(i));
+    }
+  }
+}
 
 TEST(CallerProgram, SeveralRanksOnTheHost) {
   for (const char* target : {"interpreter", "sim:sm_90a", "passes:sm_90a"}) {
@@ -373,6 +383,26 @@ TEST_F(CallerProgramOnFake, RunsOnGpusAreCounted) {
     executable.run_on_gpus({ref(given), ref(made_of)});
     EXPECT_EQ(state_->last_word, run);
   }
+  EXPECT_THAT(test::usage_error_of([&] {
+                executable.run({ref(given), ref(made_of)});
+              }),
+              HasSubstr("it has a second stream, and a caller gives one"));
+}
+
+TEST_F(CallerProgramOnFake, WordsOfOneRankAreRefused) {
+  Program program("told");
+  const Buffer x = program.in("x", f32, {kRows, kColumns});
+  const Buffer y = program.out("y", f32, {kRows, kColumns});
+  const Buffer made = program.signals("made", 1);
+  const Stream stream = program.rank(0).stream();
+  stream.copy(y, x);
+  stream.write(made[0], program.run());
+  HostTensor given = HostTensor::zeros(f32, {kRows, kColumns}), made_of = given;
+  const ProgramExecutable executable = compile(program, "cuda");
+  EXPECT_THAT(test::usage_error_of([&] {
+                executable.run({ref(given), ref(made_of)});
+              }),
+              HasSubstr("the signals made count its runs"));
 }
 
 // The driver would let both ranks' copies take turns there.

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <cmath>
+#include <limits>
 
 #include "common/error_text.h"
 #include "ptx/module.h"
@@ -90,6 +92,178 @@ TEST(PtxFile, FaultsAreFound) {
   EXPECT_EQ(fault_of(run(kNeighbours, replaced(kLaunch, "[3]", "[4]"))), "out_of_bounds");
   EXPECT_EQ(fault_of(run(kNeighbours, replaced(kLaunch, "\"shared\": 64", "\"shared\": 8"))),
             "out_of_bounds");
+}
+
+// Each CTA tells that it has come, and waits for all others. The launch has more CTAs than begin.
+constexpr const char* kAllCome = R"(.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry all_come(.param .u64 p0, .param .u64 p1, .param .u32 p2)
+{
+  .reg .pred %p<2>;
+  .reg .b32 %r<6>;
+  .reg .b64 %rd<4>;
+  ld.param.b64 %rd1, [p0];
+  ld.param.b64 %rd2, [p1];
+  ld.param.b32 %r1, [p2];
+  mov.u32 %r2, %ctaid.x;
+  atom.add.release.gpu.global.u32 %r3, [%rd1], 1;
+again:
+  ld.acquire.gpu.global.u32 %r3, [%rd1];
+  setp.lt.u32 %p1, %r3, %r1;
+  @%p1 bra again;
+  mad.wide.u32 %rd3, %r2, 4, %rd2;
+  st.global.u32 [%rd3], %r3;
+  ret;
+}
+)";
+
+TEST(PtxFile, CtasThatWaitForEachOtherRunBesideEachOther) {
+  const std::string launch = R"({"grid": [20], "block": [1], "arguments": [
+    {"tensor": "came", "dtype": "i32", "shape": [1], "values": "zeros"},
+    {"tensor": "y", "dtype": "i32", "shape": [20], "values": "nothing"}, {"i32": 20}]})";
+  for (std::uint64_t seed = 0; seed < 3; ++seed) {
+    const PtxRun made = run(kAllCome, launch, seed);
+    ASSERT_TRUE(made.report.faults.empty()) << made.report.faults[0].message;
+    EXPECT_EQ(made.tensors[1].at({19}), 20);
+  }
+  EXPECT_EQ(fault_of(run(kAllCome, replaced(launch, "{\"i32\": 20}", "{\"i32\": 21}"))),
+            "deadlock");
+}
+
+TEST(PtxFile, AMultiprocessorHasRoomForItsThreadsAndSharedMemory) {
+  const auto room = [](std::int64_t threads, std::int64_t declared, std::int64_t dynamic) {
+    ptx::Kernel kernel;
+    kernel.static_shared_bytes = declared;
+    ptx::LaunchInput input;
+    input.block = {threads, 1, 1};
+    input.dynamic_shared_bytes = dynamic;
+    return room_for_ctas(kernel, input) / 132;
+  };
+  EXPECT_EQ(room(1, 0, 0), 32);
+  EXPECT_EQ(room(65, 0, 0), 31);
+  EXPECT_EQ(room(1024, 0, 0), 2);
+  EXPECT_EQ(room(128, 0, 113 << 10), 2);
+  EXPECT_EQ(room(128, 1 << 10, 113 << 10), 1);
+  EXPECT_EQ(room(128, 0, 227 << 10), 1);
+}
+
+// A lock, whose holder adds one to a word. Thread 0 asks for it and tells the others what it got,
+// until it is theirs.
+constexpr const char* kLocked = R"(.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry locked(.param .u64 p0, .param .u64 p1)
+{
+  .reg .pred %p<4>;
+  .reg .b32 %r<6>;
+  .reg .b64 %rd<4>;
+  .shared .align 4 .b8 got[4];
+  ld.param.b64 %rd1, [p0];
+  ld.param.b64 %rd2, [p1];
+  mov.u32 %r1, %tid.x;
+  setp.eq.u32 %p1, %r1, 0;
+again:
+  bar.sync 0;  // all have read the last answer
+  @%p1 atom.global.acq_rel.gpu.cas.b32 %r2, [%rd1], 0, 1;
+  @%p1 st.shared.b32 [got], %r2;
+  bar.sync 0;
+  ld.shared.b32 %r3, [got];
+  setp.ne.u32 %p2, %r3, 0;
+  @%p2 bra again;
+  @%p1 ld.global.u32 %r4, [%rd2];
+  @%p1 add.u32 %r4, %r4, 1;
+  @%p1 st.global.u32 [%rd2], %r4;
+  bar.sync 0;
+  @%p1 st.release.gpu.global.u32 [%rd1], 0;
+  ret;
+}
+)";
+
+TEST(PtxFile, ALockIsAskedForAgain) {
+  const std::string launch = R"({"grid": [6], "block": [64], "arguments": [
+    {"tensor": "lock", "dtype": "i32", "shape": [1], "values": "zeros"},
+    {"tensor": "word", "dtype": "i32", "shape": [1], "values": "zeros"}]})";
+  const std::string hurried =
+      replaced(kLocked, "bar.sync 0;  // all have read the last answer", "");
+  int races = 0;
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    const PtxRun made = run(kLocked, launch, seed);
+    ASSERT_TRUE(made.report.faults.empty()) << made.report.faults[0].message;
+    EXPECT_EQ(made.tensors[1].at({0}), 6);
+    races += fault_of(run(hurried, launch, seed)) == "race" ? 1 : 0;
+  }
+  EXPECT_GT(races, 0);
+}
+
+TEST(PtxFile, SumsInAnotherOrderAreTheSameResult) {
+  const auto is_another = [](DType dtype, const std::vector<double>& a,
+                             const std::vector<double>& b) {
+    const std::vector<std::int64_t> shape = {static_cast<std::int64_t>(a.size())};
+    return is_another_result(HostTensor::from_values(dtype, shape, a),
+                             HostTensor::from_values(dtype, shape, b));
+  };
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
+  EXPECT_FALSE(is_another(DType::f32, {1, 0}, {1 + 0x1p-19, 0x1p-20}));
+  EXPECT_TRUE(is_another(DType::f32, {1, 0}, {1, 0x1p-17}));
+  EXPECT_TRUE(is_another(DType::f32, {1, 0}, {1 + 0x1p-17, 0}));
+  EXPECT_FALSE(is_another(DType::f32, {nan, inf}, {nan, inf}));
+  EXPECT_TRUE(is_another(DType::f32, {1, 1}, {1, nan}));
+  EXPECT_TRUE(is_another(DType::f32, {nan, 1}, {1, 1}));
+  EXPECT_TRUE(is_another(DType::f32, {inf, 1}, {-inf, 1}));
+  EXPECT_TRUE(is_another(DType::f32, {inf, 1}, {1, 1}));
+  EXPECT_FALSE(is_another(DType::bf16, {1}, {1 + 0x1p-7}));
+  EXPECT_TRUE(is_another(DType::bf16, {1}, {1 + 0x1p-6}));
+  EXPECT_TRUE(is_another(DType::i32, {1 << 20}, {(1 << 20) + 1}));
+  EXPECT_TRUE(is_another(DType::f8e4m3, {1}, {1.125}));
+}
+
+// An arrival gives a state, which a wait may name in place of a parity.
+TEST(PtxFile, WaitsForTheStateOfAnArrival) {
+  constexpr const char* kText = R"(.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry met(.param .u64 p0)
+{
+  .reg .pred %p<4>;
+  .reg .b32 %r<6>;
+  .reg .b64 %rd<6>;
+  .shared .align 8 .b8 barrier[8];
+  .shared .align 4 .b8 words[256];
+  ld.param.b64 %rd1, [p0];
+  mov.u32 %r1, %tid.x;
+  mov.b32 %r2, barrier;
+  mov.b32 %r3, words;
+  shl.b32 %r4, %r1, 2;
+  xor.b32 %r5, %r4, 128;
+  add.u32 %r5, %r5, %r3;
+  add.u32 %r3, %r3, %r4;
+  setp.eq.u32 %p1, %r1, 0;
+  @%p1 mbarrier.init.shared.b64 [%r2], 64;
+  bar.sync 0;
+  st.shared.u32 [%r3], %r1;
+  mbarrier.arrive.shared.b64 %rd2, [%r2];
+again:
+  mbarrier.test_wait.shared.b64 %p2, [%r2], %rd2;
+  @!%p2 bra again;
+  ld.shared.u32 %r5, [%r5];
+  mad.wide.u32 %rd3, %r1, 4, %rd1;
+  st.global.u32 [%rd3], %r5;
+  ret;
+}
+)";
+  const std::string launch = R"({"grid": [1], "block": [64], "arguments": [
+    {"tensor": "y", "dtype": "i32", "shape": [64], "values": "nothing"}]})";
+  const std::string early = replaced(kText, "@!%p2 bra again;", "");
+  const std::string wild = replaced(kText, "again:", "add.s64 %rd2, %rd2, 1;\nagain:");
+  for (std::uint64_t seed = 0; seed < 6; ++seed) {
+    const PtxRun made = run(kText, launch, seed);
+    ASSERT_TRUE(made.report.faults.empty()) << made.report.faults[0].message;
+    EXPECT_EQ(made.tensors[0].at({3}), 35);
+    EXPECT_NE(fault_of(run(early, launch, seed)), "");
+    EXPECT_NE(fault_of(run(wild, launch, seed)), "");
+  }
+  EXPECT_NE(fault_of(run(replaced(kText, "[%r2], 64;", "[%r2], 65;"), launch)), "");
 }
 
 TEST(PtxFile, EndsAfterSoManyInstructions) {

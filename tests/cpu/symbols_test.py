@@ -18,6 +18,7 @@ EXPORTS = {
     "v4.cpp": {"tilewright::cpu::kKernelsV4"},
     "bf16.cpp": {
         "tilewright::cpu::product_with_bf16(tilewright::cpu::Product const&)",
+        "tilewright::cpu::a_as_pairs(tilewright::cpu::Product const&, void*)",
         "tilewright::cpu::chain_with_bf16(tilewright::cpu::Shape, "
         "tilewright::cpu::Step const*, int, tilewright::cpu::FirstRow)",
         "tilewright::cpu::convert_to_bf16(tilewright::cpu::Shape, "
@@ -31,6 +32,7 @@ EXPORTS = {
 IMPORTS = re.compile(
     r"mem(cpy|set|move)|(sin|cos|fma)f|tilewright::cpu::kKernels(V4|Baseline)"
     r"|tilewright::cpu::product_with_bf16\(tilewright::cpu::Product const&\)"
+    r"|tilewright::cpu::a_as_pairs\(tilewright::cpu::Product const&, void\*\)"
     r"|_GLOBAL_OFFSET_TABLE_|__stack_chk_fail|__(asan|ubsan|tsan|gcov)_.*"
 )
 

@@ -155,6 +155,31 @@ TEST(Group, AForkedChildThatEndsEndsNothing) {
   EXPECT_EQ(ranks.said(1), "1: 0 1");
 }
 
+TEST(Group, AForkedChildTakesNoPartInIt) {
+  const FileRanks job;
+  Processes ranks(2, [&](int rank, const Voice& voice) {
+    const Group group = job.join(rank, 2);
+    const pid_t child = fork();
+    if (child == 0) {
+      try {
+        group.barrier("of the child");
+      } catch (const Error& error) {
+        voice.say(error.message());
+      }
+      _exit(0);
+    }
+    waitpid(child, nullptr, 0);
+    voice.say("; " + test::roll_call(group));
+  });
+  for (int rank = 0; rank < 2; ++rank) {
+    EXPECT_THAT(ranks.said(rank),
+                AllOf(HasSubstr("comes to of the child, and it was forked from process " +
+                                std::to_string(ranks.process(rank)) + ", which is rank " +
+                                std::to_string(rank)),
+                      HasSubstr("; " + std::to_string(rank) + ": 0 1")));
+  }
+}
+
 // And no other rank, which is heard though it does nothing.
 TEST(Group, ARankThatIsStoppedIsMissedByItsSilence) {
   const FileRanks job;

@@ -1,11 +1,15 @@
 #include "explain/tensor_memory.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
 
+#include "codegen/tensor_memory_text.h"
 #include "compiler/compile_to_machine.h"
+#include "ir/text.h"
 #include "tilewright/blackwell.h"
 #include "tilewright/kernels/attention.h"
 #include "tilewright/kernels/gemm.h"
@@ -96,6 +100,17 @@ TEST(TensorMemoryMap, OfSeveralMemoriesAndOfHalves) {
   EXPECT_THAT(tensor_memory_text(machine),
               HasSubstr("tcgen05_ld     " + std::string(51, '.') + std::string(13, 'r') +
                         std::string(7, '.') + " 256 to 319"));
+}
+
+TEST(TensorMemoryMap, HasCopiesAndShifts) {
+  const ir::Kernel machine = ir::parse_text(std::string(codegen::kTensorMemoryText), "map.tw");
+  std::string found;
+  for (const TensorUse& use : tensor_uses(machine)) {
+    if (use.operation != "tcgen05_cp" && use.operation != "tcgen05_shift") continue;
+    found += fmt::format("{} {} {}{} {}\n", use.operation, use.memory, use.reads ? "r" : "",
+                         use.writes ? "w" : "", use.columns);
+  }
+  EXPECT_EQ(found, "tcgen05_shift sums rw 8\ntcgen05_cp factors w 8\ntcgen05_cp factors w 4\n");
 }
 
 TEST(TensorMemoryMap, IsEmptyWithoutTensorMemory) {

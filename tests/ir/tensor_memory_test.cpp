@@ -14,6 +14,7 @@
 namespace tilewright::ir {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 const std::string kTensorKernel = R"(kernel "k" machine
@@ -88,6 +89,59 @@ TEST(TensorMemoryIr, AFirstOperandNeedsItsColumns) {
 )";
   EXPECT_THAT(problem_with({{memory, narrow + memory}, {"%5, %9, %5, %9", "%5, %9, %12, %9"}}),
               HasSubstr("takes 8 columns of %5 (tensor_memory a), which has 4"));
+}
+
+// Of 64 rows a register holds half of two columns.
+TEST(TensorMemoryIr, MatricesHaveTheirRegistersAndColumns) {
+  const std::string load = "{register = 0, count = 64}";
+  EXPECT_EQ(problem_with(load, "{register = 0, count = 4, row_bytes = 32}"), "no error");
+  EXPECT_THAT(problem_with(load, "{register = 0, count = 2, row_bytes = 32}"),
+              HasSubstr("2 registers, expected at least 4 of matrices of 32 bytes"));
+  EXPECT_EQ(problem_with(load, "{register = 0, count = 32, row_bytes = 32}"), "no error");
+  EXPECT_THAT(
+      problem_with(load, "{register = 0, count = 64, row_bytes = 32}"),
+      AllOf(HasSubstr("takes 128 columns of"), HasSubstr("(tensor_memory sums), which has 64")));
+}
+
+TEST(TensorMemoryIr, AShiftNeedsEightColumns) {
+  const std::string memory = "  %6: i32 = constant", shift = "tcgen05_shift %5";
+  const auto problem = [&](int columns) {
+    const std::string narrow = "  %12: tensor_memory<" + std::to_string(columns) +
+                               "> = tensor_memory {name = \"narrow\"}\n";
+    return problem_with({{memory, narrow + memory}, {shift, "tcgen05_shift %12"}});
+  };
+  EXPECT_EQ(problem(8), "no error");
+  EXPECT_THAT(problem(4), AllOf(HasSubstr("takes 8 columns of"),
+                                HasSubstr("(tensor_memory narrow), which has 4")));
+}
+
+// A kernel of pairs in clusters of four, with the operation.
+std::string problem_in_pairs(const std::string& operation) {
+  return problem_with({{"grid (1)\n", "grid (4)\ncluster 4\ncta_pairs\n"},
+                       {kTensorKernel.substr(kTensorKernel.find("    tcgen05_mma_ss"),
+                                             kTensorKernel.find("    tcgen05_relinquish") -
+                                                 kTensorKernel.find("    tcgen05_mma_ss")),
+                        "    " + operation + "\n"}});
+}
+
+TEST(TensorMemoryIr, WhatNoPairHasIsRefused) {
+  const std::string commit = "tcgen05_commit %4, %6 {multicast = 3, multicast_group = ";
+  EXPECT_EQ(problem_in_pairs(commit + "2}"), "no error");
+  EXPECT_THAT(problem_in_pairs(commit + "3}"),
+              HasSubstr("multicast to CTAs 0b11 of groups of 3 in clusters of 4"));
+  EXPECT_THAT(problem_in_pairs("tcgen05_shift %5, %9"),
+              HasSubstr("in a kernel with cta_pairs, expected one CTA"));
+  EXPECT_THAT(problem_in_pairs("tcgen05_cp %5, %9, %1, %6 {m = 128, row_bytes = 32, descriptor_a = "
+                               "281479288455172}"),
+              HasSubstr("in a kernel with cta_pairs, expected one CTA"));
+}
+
+TEST(TensorMemoryIr, AnAnswerIsFourIntegers) {
+  const auto problem = [](const std::string& answer) {
+    return problem_with("tcgen05_shift %5, %9", "try_cancel " + answer + ", %6, %4, %6");
+  };
+  EXPECT_EQ(problem("%3"), "no error");
+  EXPECT_THAT(problem("%1"), HasSubstr("an answer in shared memory of bf16, expected i32"));
 }
 
 TEST(TensorMemoryIr, WhatNoInstructionHasIsRefused) {

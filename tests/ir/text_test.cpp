@@ -309,6 +309,7 @@ TEST(ParseError, NamesPlaceAndExpectation) {
       {"{value = 64}", "{value = }", "expected an integer, a number, a text", "^"},
       {"{value = 64}", "{worth = 64}", "unknown attribute \"worth\"", "^"},
       {"{value = 64}", "{value = 64", "expected '}', found '@'", "^"},
+      {"{value = 64}", "{value = 64, value = 65}", "value is given twice", "^"},
       {"{value = 64}", "{value = 99999999999999999999}", "out of range", "^"},
       {"dim(rows)", "dim(row)", "unknown dimension \"row\"", "^"},
       {"(columns * 2)", "(columns 2)", "expected an operator", "^"},
@@ -363,6 +364,16 @@ TEST(ParseError, NamesTheNearestOperation) {
     } catch (const Error& error) {
       EXPECT_EQ(error.fix(), "the operation whose name is nearest is " + wanted);
     }
+  }
+}
+
+TEST(ParseError, NothingStandsBehindTheKernel) {
+  try {
+    (void)parse_text("kernel \"k\" tile\ngrid (1)\nbody (%0: i32) {\n}\nmore\n", "long.tw");
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(), "expected the end of the text, found \"more\"");
+    EXPECT_EQ(error.location().line, 5);
   }
 }
 

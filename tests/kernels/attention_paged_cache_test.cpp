@@ -103,6 +103,14 @@ std::vector<CacheCase> cache_cases() {
            "causal=true"});
     }
   }
+  // By a plan they are where blocks have 128 keys.
+  for (const char* heads : {"kv_heads=4", "kv_heads=3"}) {
+    for (const char* page : {"page=64", "page=16"}) {
+      add("sim:sm_90a", "sm90_keys_planned", "attention_paged_fp8",
+          {"dim=64", "heads=12", heads, "max_pages=5", "pages=40", page, "lengths_q=1,9,0,4",
+           "causal=true"});
+    }
+  }
   // Of large pages a block has twice as many keys, but where parts have fewer.
   add("sim:sm_90a", "sm90_keys", "attention_paged_fp8",
       {"dim=64", "page=64", "heads=6", "kv_heads=2", "max_pages=4", "pages=20",

@@ -390,6 +390,42 @@ TEST(TilesOnCpu, ProductsByWhatOtherBlocksRead) {
   }
 }
 
+// Zeros that a loop begins with are not written, unless no round comes, a factor makes something
+// else of them, or somebody reads them.
+TEST(TilesOnCpu, SumsThatBeginWithZeros) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (const std::int64_t by_rows : {0, 1, 2}) {
+    for (const bool is_read : {false, true}) {
+      Kernel kernel("zeros");
+      const Dim n = kernel.dim("n");
+      const std::int64_t rows = by_rows == 0 ? 1 : 32, columns = by_rows == 1 ? 1 : 48;
+      const Tensor A = kernel.in("A", f32, {n, 32}), B = kernel.in("B", f32, {n, 48});
+      const Tensor F = kernel.in("F", f32, {rows, columns});
+      const Tensor C = kernel.out("C", f32, {32, 48}), D = kernel.out("D", f32, {n, 48});
+      kernel.grid(1);
+      const Tile factors = load(F(all, all));
+      Var sum{zeros({32, 48})};
+      for (Block now : blocks(n, 16)) {
+        const Tile before = sum;
+        store(D(now, all), is_read ? before.slice({0, 0}, {16, 48}) : load(B(now, all)));
+        sum = sum * factors + dot(load(A(now, all)).T(), load(B(now, all)));
+      }
+      store(C(all, all), sum);
+      for (const std::int64_t count : {0, 16, 40}) {
+        for (const float special : {3.0f, -1.0f, 0.0f, kInfinity, -kInfinity}) {
+          SCOPED_TRACE(fmt::format("{} rows, a factor {}, {}", count, special, by_rows));
+          HostTensor factor = HostTensor::zeros(f32, {rows, columns});
+          for (std::int64_t i = 0; i < factor.elements(); ++i) {
+            factor.set_flat(i, i == factor.elements() - 1 ? special : 2);
+          }
+          expect_alike(kernel, {counted({count, 32}), counted({count, 48}, 3), factor,
+                                untouched({32, 48}), untouched({count, 48})});
+        }
+      }
+    }
+  }
+}
+
 // Functions of rows go over those of a product that are whole. Its factors, which nobody needs
 // behind it, stay until the last row. Terms and columns come in one part or in several.
 TEST(TilesOnCpu, RowsBehindAProduct) {

@@ -447,8 +447,9 @@ TEST(AllGatherGemmTest, RanksShareTiles) {
   check(o, {150, 72, 328}, {.schedules = 2, .multiprocessors = 4});
 }
 
-// A rank without a row in the last tile, a depth that ends in the first of four parts, one row of
-// each, and tiles of which the grid divides the depth, a part of it or a whole wave before.
+// A rank without a row in the last tile, a depth that ends in the second of sixteen parts or the
+// ninth, one row of each, and tiles of which the grid divides the depth, a part of it or a whole
+// wave before.
 TEST(AllGatherGemmTest, TilesOfAllRanksRows) {
   AllGatherGemm o = small_gather(4);
   o.join_ranks = true;

@@ -7,6 +7,7 @@
 #include "common/error_text.h"
 #include "compiler/compile_to_machine.h"
 #include "compiler/simulation.h"
+#include "ir/verifier.h"
 #include "kernels/execution.h"
 #include "kernels/expect_no_stack.h"
 #include "kernels/library_case.h"
@@ -353,12 +354,65 @@ TEST(GemmSm100Test, OneWarpOfARoleUsesTensorMemory) {
   });
 }
 
+std::string verifier_error(const ir::Kernel& kernel) {
+  try {
+    ir::verify(kernel);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+// What the language refuses first, and the verifier where a kernel comes from elsewhere.
+TEST(GemmSm100Test, AProductFitsItsTensorMemory) {
+  Kernel kernel("k");
+  kernel.target("sm_100a");
+  kernel.ctas(1);
+  const TensorMemory memory(kernel, "sums", 64);
+  const SharedTile a(kernel, "a", bf16, 128, 64), b(kernel, "b", bf16, 64, 64);
+  kernel.roles({role("multiply", warps(1), registers(64), [&] {
+    memory.allocate();
+    mma(memory.attach(), a, b.T(), false);
+    memory.free();
+  })});
+  ir::Kernel traced = kernel.finish();
+  EXPECT_EQ(verifier_error(traced), "no error");
+  ir::for_each(traced.body, [&](const ir::Operation& o) {
+    if (o.op != ir::Op::tensor_memory) return;
+    traced.types[o.results[0]] = ir::Type::of(ir::Type::Kind::tensor_memory, i32, {32});
+  });
+  EXPECT_THAT(verifier_error(traced), HasSubstr("takes 64 columns of"));
+}
+
+TEST(GemmSm100Test, AHalfMovesWholeMatrices) {
+  const auto error = [](int columns) -> std::string {
+    Kernel kernel("k");
+    kernel.target("sm_100a");
+    kernel.ctas(1);
+    const Tensor C = kernel.out("C", f32, {64, columns});
+    const TensorMemory memory(kernel, "sums", 64);
+    try {
+      kernel.roles({role("read", warpgroups(1), registers(128), [&] {
+        store(C(all, all), load(memory.attach().half(0).columns(0, columns)));
+      })});
+      return verifier_error(kernel.finish());
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  EXPECT_EQ(error(8), "no error");
+  EXPECT_THAT(error(4), HasSubstr("moves 4 columns of 64 rows, expected a multiple of 8"));
+}
+
 TEST(GemmSm100Test, MisuseOfTensorMemoryIsAnErrorAtItsLine) {
   EXPECT_THAT(error_in_role(96, [](const auto&...) {}), HasSubstr("\"sums\": 96 columns"));
   EXPECT_THAT(error_in_role(16, [](const auto&...) {}), HasSubstr("from 32 to 512"));
   EXPECT_THAT(error_in_role(64, [](const TensorColumns& all, const SharedTile& a,
                                    const SharedTile&) { mma(all, a, a.T(), false); }),
               HasSubstr("the result takes 128 columns, and 64 are given"));
+  EXPECT_THAT(error_in_role(128, [](const TensorColumns& all, const SharedTile& a,
+                                    const SharedTile& b) { mma(all, a, b.T(), false); }),
+              HasSubstr("the result takes 64 columns, and 128 are given"));
   EXPECT_THAT(error_in_role(64, [](const TensorColumns& all, const SharedTile& a,
                                    const SharedTile& b) { mma(all, a.columns(0, 32), b, false); }),
               HasSubstr("inner dimensions differ: a bf16 {128, 32} x b bf16 {64, 64}"));
@@ -534,6 +588,8 @@ std::string error_in_pair(int cluster, Body body) {
 TEST(GemmSm100Test, MisuseOfPairsIsAnErrorAtItsLine) {
   using All = TensorColumns;
   EXPECT_THAT(error_in_pair(2, [](const auto&...) {}), HasSubstr("no error"));
+  EXPECT_THAT(error_in_pair(2, [](const All& all, const auto&...) { all.half(0); }),
+              HasSubstr("half: the kernel's products are those of pairs of CTAs"));
   EXPECT_THAT(error_in_pair(3, [](const auto&...) {}),
               HasSubstr("tensor memory of pairs of CTAs, in clusters of 3"));
   EXPECT_THAT(error_in_pair(2, [](const All& all, const auto& a, const auto& b,

@@ -26,6 +26,16 @@ static_assert(!std::is_constructible_v<bool, Condition>);
 static_assert(!std::is_constructible_v<bool, Cell<Condition>>);
 static_assert(!std::is_constructible_v<bool, Pending>);
 static_assert(!std::is_constructible_v<int, Index>);
+// Nor does the kernel decide what is known by then: whether two Dims are one term, say.
+template <typename T>
+concept Decides = requires(const T& condition, const Index& i) {
+  select(condition, i, 0);
+  when(condition, [] {});
+  when(
+      condition, [] {}, [] {});
+};
+static_assert(Decides<Condition> && Decides<Cell<Condition>>);
+static_assert(!Decides<bool> && !Decides<decltype(Dim(1) == 0)>);
 
 // `auto x = var` would be a second variable, or an alias that follows it: neither is meant.
 static_assert(!std::is_copy_constructible_v<Var>);

@@ -128,7 +128,7 @@ void append(Measured& to, const Measured& from) {
 }
 
 // The bounds are a little below what was reached when the model was fitted
-// (docs/log/2026-11-28-estimates-and-the-clock.md).
+// (docs/log/2026-11-28-estimates-of-rows.md).
 TEST(MeasuredVariantsTest, TheModelRanksThemAndIsNear) {
   std::vector<double> correlations;
   std::map<std::string, Measured> of_kernel;

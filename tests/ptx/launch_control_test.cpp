@@ -59,5 +59,30 @@ TEST(PtxLaunchControl, AnAnswerHas16Bytes) {
   EXPECT_EQ(run_asking(asking("@%p3 ", "16", "[%r3+8]"), true).fault(), "misaligned");
 }
 
+// The first CTA of a cluster asks for both, each of which waits for the answer.
+TEST(PtxLaunchControl, AnAnswerForAllIsInEachCta) {
+  const auto run = [](std::string_view to) {
+    LaunchInput input;
+    input.grid = {2, 1, 1};
+    input.cluster = 2;
+    const std::string text =
+        "mov.u32 %r3, s;\nmov.u32 %r6, b;\nmov.u32 %r7, %cluster_ctarank;\n"
+        "setp.eq.u32 %p1, %r0, 0;\nsetp.eq.u32 %p4, %r7, 0;\nand.pred %p4, %p4, %p1;\n"
+        "@%p1 mbarrier.init.shared.b64 [%r6], 1;\n"
+        "@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [%r6], 16;\n"
+        "barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;\n"
+        "@%p4 clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes" +
+        std::string(to) +
+        ".b128 [%r3], [%r6];\nagain: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r6], 0;\n"
+        "@%p2 bra end;\nbra again;\nend:\nld.shared.b128 %q0, [%r3];\n"
+        "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p3, %q0;\n"
+        "selp.b32 %r1, 1, 0, %p3;\nbarrier.cluster.arrive.release.aligned;\n"
+        "barrier.cluster.wait.acquire.aligned;";
+    return test::run_body(text, 32, kAnswer, input).fault();
+  };
+  EXPECT_EQ(run(".multicast::cluster::all"), "");
+  EXPECT_EQ(run(""), "deadlock");
+}
+
 }  // namespace
 }  // namespace tilewright::ptx

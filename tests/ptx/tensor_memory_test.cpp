@@ -176,6 +176,70 @@ TEST(PtxTensorMemory, ProductsTakeNoOperandFromColumnsThatAreFree) {
       << ran.report.faults[0].message;
 }
 
+TEST(PtxTensorMemory, AnAllocationIsAPowerOfTwo) {
+  for (const int columns : {16, 96, 1024}) {
+    EXPECT_EQ(run_of(allocated(columns)).fault(), "tensor_memory") << columns;
+  }
+}
+
+// Of 128 threads, each in its own lane: 100 l + i as above. %r10 is the address of their windows.
+std::string filled_windows() {
+  std::string text = allocated(32) + "mul.lo.u32 %r4, %r0, 100;\n";
+  for (int i = 0; i < 16; ++i) text += fmt::format("add.u32 %r{}, %r4, {};\n", 12 + i, i);
+  return text +
+         "and.b32 %r10, %r0, 0x60;\nshl.b32 %r10, %r10, 16;\nadd.u32 %r10, %r10, %r3;\n"
+         "setp.eq.u32 %p5, %r0, 0;\n" +
+         access("st", "32x32b.x16", 16, "%r10") + "bar.sync 0;\n";
+}
+
+// What column `column` has behind the instructions. %p5: of thread 0.
+Ran behind(const std::string& instructions, int column) {
+  return run_of(filled_windows() + instructions + "\nbar.sync 0;\n" +
+                    access("ld", "32x32b.x16", 16, "%r10") +
+                    fmt::format("mov.u32 %r1, %r{};", 12 + column),
+                128);
+}
+
+TEST(PtxTensorMemory, AShiftMovesEightColumnsDown) {
+  for (const int column : {0, 3, 7, 8, 15}) {
+    const Ran ran = behind("@%p5 tcgen05.shift.cta_group::1.down [%r3];", column);
+    ASSERT_EQ(ran.fault(), "") << ran.report.faults[0].message;
+    for (std::size_t lane = 0; lane < 128; ++lane) {
+      const std::size_t from = column < 8 && lane > 0 ? lane - 1 : lane;
+      ASSERT_EQ(ran.out[lane], 100 * from + column) << lane << ", " << column;
+    }
+  }
+  EXPECT_EQ(
+      behind("add.u32 %r3, %r3, 0x10000;\n@%p5 tcgen05.shift.cta_group::1.down [%r3];", 0).fault(),
+      "tensor_memory");
+}
+
+// 32 rows of 16 bytes, in core matrices of 128, of which word w has the number w.
+Ran copied(const std::string& shape, const std::string& before = "",
+           std::int64_t descriptor = std::int64_t{1} << 46, int column = 0) {
+  return behind(
+      "shl.b32 %r4, %r0, 2;\nmov.u32 %r5, b;\nadd.u32 %r4, %r4, %r5;\n"
+      "st.shared.u32 [%r4], %r0;\nbar.sync 0;\nshr.u32 %r4, %r5, 4;\n"
+      "cvt.u64.u32 %rd3, %r4;\n" +
+          fmt::format("mov.u64 %rd4, {};\nor.b64 %rd3, %rd3, %rd4;\n",
+                      descriptor | std::int64_t{128 >> 4} << 32 | 128 >> 4 << 16) +
+          before + "@%p5 tcgen05.cp.cta_group::1." + shape + " [%r3], %rd3;",
+      column);
+}
+
+TEST(PtxTensorMemory, ACopyOf32RowsGoesToEachWindow) {
+  for (const int column : {0, 3, 4}) {
+    const Ran ran = copied("32x128b.warpx4", "", std::int64_t{1} << 46, column);
+    ASSERT_EQ(ran.fault(), "") << ran.report.faults[0].message;
+    for (std::size_t lane = 0; lane < 128; ++lane) {
+      ASSERT_EQ(ran.out[lane], column < 4 ? 4 * (lane % 32) + column : 100 * lane + column);
+    }
+  }
+  EXPECT_EQ(copied("32x128b").fault(), "unsupported");
+  EXPECT_EQ(copied("32x128b.warpx4", "add.u32 %r3, %r3, 0x200000;\n").fault(), "tensor_memory");
+  EXPECT_EQ(copied("32x128b.warpx4", "", std::int64_t{1} << 47).fault(), "descriptor");
+}
+
 // A commit of CTA 0 of four arrives at the CTAs of the mask, each of which waits for its own.
 Ran committed(int mask) {
   const std::string body = fmt::format(R"(
@@ -206,6 +270,20 @@ barrier.cluster.wait.acquire.aligned;)",
 TEST(PtxTensorMemory, ACommitArrivesAtEachCtaOfItsMask) {
   EXPECT_EQ(committed(0b1111).fault(), "");
   for (int cta = 0; cta < 4; ++cta) EXPECT_NE(committed(0b1111 & ~(1 << cta)).fault(), "") << cta;
+}
+
+TEST(PtxTensorMemory, NoPairMultipliesOfWhichOneHasEnded) {
+  LaunchInput input;
+  input.grid = {2, 1, 1};
+  input.cluster = 2;
+  const std::string body =
+      "mov.u32 %r4, %cluster_ctarank;\nsetp.ne.u32 %p1, %r4, 0;\n"
+      "barrier.cluster.arrive.release.aligned;\n@%p1 bra end;\n"
+      "barrier.cluster.wait.acquire.aligned;\n"
+      "mov.u32 %r3, 0;\nmov.u64 %rd3, 0x4000404000010000;\nmov.u32 %r6, 0x10100490;\n"
+      "setp.ne.u32 %p4, %r0, %r0;\nsetp.eq.u32 %p5, %r0, 0;\n"
+      "@%p5 tcgen05.mma.cta_group::2.kind::f16 [%r3], %rd3, %rd3, %r6, %p4;\nend:";
+  EXPECT_EQ(run_body(body, 32, kDeclarations, input).fault(), "exit");
 }
 
 // Of each pair of a cluster the first CTA alone multiplies.

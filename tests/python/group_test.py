@@ -127,6 +127,13 @@ def refusals(rank, size, folder):
     tell(lambda: tilewright.Group.by_socket("127.0.0.1", "29514", "word", rank=rank, size=size))
     with joined(rank, size, folder) as group:
         tell(lambda: group.symmetric((4,), "i32", "x", memory="disk"))
+        tell(lambda: group.symmetric((2, -4), "i32", "negative"))
+        tell(lambda: group.symmetric(4, "i32", "no tuple"))
+        tell(lambda: group.symmetric((4,), "f99", "y"))
+        tell(lambda: group.symmetric((2, 4) if rank else (4, 2), "i32", "turned"))
+        tell(lambda: group.symmetric((4,), "i32" if rank else "f32", "typed"))
+        tell(lambda: group.all_gather("a text", "texts"))
+        tell(lambda: tilewright.Kernel("all_reduce", group=group, target="cpu"))
         whole = tilewright.SymmetricMemory(group, 64, "small")
         tell(lambda: whole.address(size))
         tell(lambda: whole.tensor(0, 60, (2,), "i32").write(b"12345678"))
@@ -232,6 +239,12 @@ class Groups(unittest.TestCase):
                          "a group's patience is '60', of type str",
                          "a group's host is b'127.0.0.1', of type bytes",
                          "a group's port is '29514', of type str", "memory on 'disk'",
+                         "the shape of negative is (2, -4)", "the shape of no tuple is 4",
+                         "the dtype of y is 'f99'",
+                         f"turned is i32 {[[2, 4], [4, 2]][rank]} in rank {1 - rank}",
+                         f"typed is {['i32', 'f32'][rank]} [4] in rank {1 - rank}",
+                         "what texts is given is 'a text', of type str",
+                         "all_reduce of a group of processes, and target='cpu'",
                          "symmetric memory of rank 2", "8 bytes at offset 60 of small",
                          "4 bytes for a tensor of 8", "bytes as a tensor",
                          "gemm runs on one GPU",

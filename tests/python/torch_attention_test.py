@@ -175,6 +175,13 @@ class Attention(unittest.TestCase):
         wanted = attention(*(t.to(torch.bfloat16) for t in (q, k, v)))
         self.assertTrue(torch.equal(out, wanted))
 
+    def test_autocast_leaves_float64_alone(self):
+        inputs = [t.double() for t in tensors_of((1, 3, 4, 2, 1, 4, 4), torch.float32)]
+        wanted = attention(*inputs, target="interpreter")
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            self.assertTrue(torch.equal(attention(*inputs, target="interpreter"), wanted))
+            self.assertEqual(wanted.dtype, torch.float64)
+
 
 class Operators(unittest.TestCase):
     def test_opcheck(self):

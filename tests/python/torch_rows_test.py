@@ -212,6 +212,7 @@ class Rows(unittest.TestCase):
             for result in (rms_norm(x, normal(8)), layer_norm(x), softmax(x),
                            cross_entropy(x, torch.zeros(4, dtype=torch.int64))):
                 self.assertEqual(result.dtype, torch.float32)
+            self.assertEqual(softmax(x.double(), target="interpreter").dtype, torch.float64)
 
     def test_gradients_of_gradients_are_refused(self):
         (x,) = leaves(normal(3, 5))

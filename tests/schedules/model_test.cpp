@@ -18,8 +18,8 @@ namespace {
 
 const target::Device& kDevice = target::device_of("sm_90a");
 
-ir::Kernel machine_of(const Kernel& kernel) {
-  return compiler::compile_to_machine(kernel.finish(), ir::default_target()).kernel;
+ir::Kernel machine_of(const Kernel& kernel, std::string_view target = ir::default_target()) {
+  return compiler::compile_to_machine(kernel.finish(), target).kernel;
 }
 
 kernels::Gemm tiles(int m, int n, int split = 1) {
@@ -248,12 +248,35 @@ TEST(ModelTest, ACtaOfAPairReadsHalfOfTheColumns) {
   // 128 rows and 64 columns of 256 bytes, by 128 bytes a cycle; and their copies.
   EXPECT_DOUBLE_EQ(two.shared - one.shared, 2 * (128 + 64) * 256.0 / 128);
   EXPECT_NEAR((two.products - one.products) * device.reached.product_share, 512, 1e-6);
+  const CtaTimeline deep = follow(1 << 16, 0), deeper = follow(1 << 17, 0);
+  EXPECT_NEAR((deeper.chain - deep.chain) / (deeper.products - deep.products), 1, 0.05);
   // The first CTA issues the products of both.
   EXPECT_EQ(follow(256, 1).products, 0);
   const Estimate whole = estimate(machine, gemm_sizes(4096, 4096, 4096), device);
   EXPECT_GE(whole.products, 2.0 * 4096 * 4096 * 4096 / device.half_flops);
   EXPECT_DOUBLE_EQ(product_flops(machine, gemm_sizes(256, 256, 128), device),
                    2.0 * 256 * 256 * 128);
+}
+
+// Of CTAs that take over places the mean counts: that of the first CTAs of pairs.
+TEST(ModelTest, PairsThatTakeOverPlacesMultiplyAsLong) {
+  const target::Device& device = target::device_of("sm_100a");
+  const auto products = [&](kernels::GemmRoles roles) {
+    kernels::Gemm gemm;
+    const ir::Kernel machine = machine_of(kernels::gemm_sm100(gemm, roles), "sm_100a");
+    return estimate(machine, gemm_sizes(8192, 8192, 4096), device).products;
+  };
+  const double all = products(kernels::GemmRoles::pairs);
+  EXPECT_NEAR(products(kernels::GemmRoles::handed_out), all, 0.2 * all);
+}
+
+TEST(ModelTest, ASlowPortOfTensorMemoryIsWaitedFor) {
+  target::Device device = target::device_of("sm_100a");
+  device.reached.tensor_bytes = 10;
+  const Estimate slow = estimate(machine_of(kernels::gemm_sm100({}), "sm_100a"),
+                                 gemm_sizes(2048, 2048, 2048), device);
+  EXPECT_EQ(slow.bound, "tensor memory");
+  EXPECT_GT(slow.seconds, slow.tensor_memory);
 }
 
 // An operand that lies in tensor memory crosses its port, and 64 rows take as long as 128.
@@ -296,7 +319,7 @@ TEST(ModelTest, LongRunsOfProductsAreSlower) {
                                    gemm_sizes(m, 256 * tiles_each, 4096), kDevice);
     return each.products / static_cast<double>(tiles_each);
   };
-  EXPECT_NEAR(seconds_a_tile(1000) / seconds_a_tile(1), 1 + kDevice.reached.slowing, 0.02);
+  EXPECT_NEAR(seconds_a_tile(3000) / seconds_a_tile(1), 1 + kDevice.reached.slowing, 0.02);
 }
 
 // Of eight CTAs that share operands seven load rows of A for two of them that no tensor has.
@@ -330,8 +353,23 @@ TEST(ModelTest, RowsThatBeginBetweenLinesTakeLonger) {
     return one.loads / one.load_bytes * kDevice.reached.l2_bytes;
   };
   EXPECT_NEAR(of_a_byte(1024), 1, 1e-9);
-  EXPECT_NEAR(of_a_byte(1040), 1 + kDevice.reached.between_lines, 1e-9);
-  EXPECT_NEAR(of_a_byte(1032), 1 + kDevice.reached.between_sectors, 1e-9);
+  // Every second row of 2112 bytes begins on a line, and every fourth one of 2080.
+  const double lines = kDevice.reached.between_lines, sectors = kDevice.reached.between_sectors;
+  EXPECT_NEAR(of_a_byte(1056), 1 + lines / 2, 1e-9);
+  EXPECT_NEAR(of_a_byte(1040), 1 + lines * 3 / 4, 1e-9);
+  EXPECT_NEAR(of_a_byte(1032), 1 + lines * 7 / 8 + sectors / 2, 1e-9);
+}
+
+TEST(ModelTest, WhatIsWrittenHasATimeOfItsOwn) {
+  const ir::Kernel machine = machine_of(kernels::gemm_sm90(tiles(128, 96)));
+  const auto bytes = [&](std::int64_t n) {
+    const double seconds = estimate(machine, gemm_sizes(1024, n, 512), kDevice).memory;
+    return seconds * kDevice.reached.memory_bytes - 2 * 512 * (1024 + static_cast<double>(n));
+  };
+  const double written = kDevice.reached.written;
+  EXPECT_NEAR(bytes(960) / (2 * 1024 * 960), written, 1e-9);
+  EXPECT_NEAR(bytes(968) / (2 * 1024 * 968),
+              written * (1 + kDevice.reached.written_between_sectors / 2), 1e-9);
 }
 
 // Twice a tile: until the parts of the sum are there, and until all have read them. Meanwhile a
@@ -339,14 +377,14 @@ TEST(ModelTest, RowsThatBeginBetweenLinesTakeLonger) {
 TEST(ModelTest, CtasThatShareASumWaitForEachOther) {
   constexpr std::int64_t kTiles = 3;
   target::Device in_step = kDevice;
-  in_step.reached.cluster_wait = 0;
-  for (const int split : {1, 4}) {
+  in_step.reached.cluster_wait = in_step.reached.cluster_wait_each = 0;
+  for (const int split : {1, 2, 8}) {
+    const double wait = kDevice.reached.cluster_wait + split * kDevice.reached.cluster_wait_each;
     const ir::Kernel machine = machine_of(kernels::gemm_sm90(tiles(64, 64, split)));
     const ir::Binding binding = gemm_sizes(64, 64 * kTiles, 4096);
     const double waited = follow_cta(machine, binding, 0, split, kDevice).pauses -
                           follow_cta(machine, binding, 0, split, in_step).pauses;
-    EXPECT_NEAR(waited, split == 1 ? 0 : 2 * kTiles * kDevice.reached.cluster_wait,
-                kDevice.reached.store_read_latency);
+    EXPECT_NEAR(waited, split == 1 ? 0 : 2 * kTiles * wait, kDevice.reached.store_read_latency);
   }
 }
 

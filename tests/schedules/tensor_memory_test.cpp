@@ -171,18 +171,24 @@ TEST(TensorMemorySchedule, AFewColumnsAreAllocated) {
 // The product of a turn reads its operand's columns until it is over, and the next turn stores
 // there. No other product of the turn is waited for.
 TEST(TensorMemorySchedule, AComputedOperandIsNotReplacedUntilItsProductIsOver) {
-  Kernel kernel("doubled");
-  const Dim m = kernel.dim("m"), n = kernel.dim("n"), k = kernel.dim("k");
-  const Tensor A = kernel.in("A", bf16, {m, k}), B = kernel.in("B", bf16, {n, k});
-  const Tensor C = kernel.out("C", bf16, {m, n});
-  const auto [i, j] = kernel.grid(ceil_div(m, 64), ceil_div(n, 64));
-  const Block rows = m.block(i, 64), columns = n.block(j, 64);
-  Var sum{zeros({rows, columns})};
-  for (Block depth : blocks(k, 64)) {
-    sum = sum + dot((load(A(rows, depth)) * 2).cast(bf16), load(B(columns, depth)).T());
+  for (const int products : {1, 2}) {
+    SCOPED_TRACE(products);
+    Kernel kernel("doubled");
+    const Dim m = kernel.dim("m"), n = kernel.dim("n"), k = kernel.dim("k");
+    const Tensor A = kernel.in("A", bf16, {m, k}), B = kernel.in("B", bf16, {n, k});
+    const Tensor C = kernel.out("C", bf16, {m, n});
+    const auto [i, j] = kernel.grid(ceil_div(m, 64), ceil_div(n, 64));
+    const Block rows = m.block(i, 64), columns = n.block(j, 64);
+    Var sum{zeros({rows, columns})};
+    for (Block depth : blocks(k, 64)) {
+      for (int product = 0; product < products; ++product) {
+        sum = sum +
+              dot((load(A(rows, depth)) * (2 + product)).cast(bf16), load(B(columns, depth)).T());
+      }
+    }
+    store(C(rows, columns), Tile(sum).cast(bf16));
+    check_product(kernel, 65, 72, 200);
   }
-  store(C(rows, columns), Tile(sum).cast(bf16));
-  check_product(kernel, 65, 72, 200);
 }
 
 // Products of 128 rows: of wide sums that warpgroups share, and where it is stated that they do so

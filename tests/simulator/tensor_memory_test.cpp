@@ -67,6 +67,13 @@ TEST(TensorMemoryTest, AProductIsThatOfItsOperands) {
 }
 
 // L1, L2: what is read has to be committed, waited for and fenced.
+// A fence of one lane is for that lane.
+TEST(TensorMemoryTest, EachLaneHasItsFence) {
+  expect_fault(changed(kernel(), kAwaited + kAfter,
+                       kAwaited + "    elect () {\n  " + kAfter + "      yield\n    }\n"),
+               "race", "tcgen05_ld", "tcgen05_fence_after behind what orders the two");
+}
+
 TEST(TensorMemoryTest, AProductIsOverBehindItsCommit) {
   const std::string issued = "    named_sync %0 {first = 3, threads = 160}\n";
   expect_fault(changed(changed(kernel(), kCommit, kCommit + issued), kAwaited, issued), "race",
@@ -134,6 +141,10 @@ TEST(TensorMemoryTest, AWarpReadsItsOwnLanes) {
   for (const int lane : {8, 24}) {
     expect_fault(half(lane), "tensor_memory", "and the warp reaches lanes", "32 * warp_index()");
   }
+  // Windows begin where its own does.
+  expect_fault(
+      changed(half(16), "count = 32, register = 0, row_bytes = 16", "count = 32, register = 0"),
+      "tensor_memory", "and the warp reaches lanes", "32 * warp_index()");
   for (const int lane : {0, 16}) {
     const MachineReport report = Execution(half(lane), 0).report;
     EXPECT_THAT(first_message(report), testing::Not(testing::HasSubstr("reaches lanes")));

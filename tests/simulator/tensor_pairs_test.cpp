@@ -233,20 +233,55 @@ TEST(TensorPairsTest, TheFirstCtaIssuesProducts) {
   expect_faults(text, "tcgen05", "the second one of its pair");
 }
 
-TEST(TensorPairsTest, NoneOfThePairHasEndedWhereItMultiplies) {
+// The second CTA is told that its copies are there, and not that the products are over.
+TEST(TensorPairsTest, NeitherEndsWhileItsMemoryIsMultiplied) {
+  const std::string after = "    tcgen05_fence_after\n", stored = "w:4@0:32]}\n",
+                    wait = "    mbarrier_wait %24, %0, %0\n",
+                    met = "    mbarrier_wait %25, %0, %0\n",
+                    loaded = "      mbarrier_wait %23, %0, %0\n",
+                    init = "  mbarrier_init %25 {arrivals = 8}\n",
+                    place = "  %5: tensor_memory<64>";
+  std::string text = with(pair_kernel(), wait, "");
+  text = with(
+      with(text, after, kIfFirst + wait + after), stored,
+      stored + "      yield\n    } () {\n      mbarrier_wait %26, %0, %0\n      yield\n    }\n");
+  text = with(with(text, " {multicast = 3}", ""), met, kIfFirst + met + kElse);
+  text = with(
+      text, place,
+      "  %26: mbarriers<1> = mbarriers {name = \"told\", arrivals = 1, offset = 20568}\n" + place);
+  text = with(with(text, init, init + "  mbarrier_init %26 {arrivals = 1}\n"), loaded,
+              loaded + "      mbarrier_arrive %26, %0, %7\n");
+  text = with(with(text, "  cluster_sync\n}\n", "}\n"), kGive, "");
+  std::size_t found = 0;
+  for (std::uint64_t seed = 0; seed < kPairSeeds; ++seed) {
+    const MachineReport report = PairRun(text, seed).report;
+    ASSERT_FALSE(report.ok()) << "seed " << seed;
+    const Fault& fault = report.faults[0];
+    found += fault.kind == "exit" &&
+             fault.message.find("CTA 1 may end before its shared memory") != std::string::npos &&
+             fault.message.find("tcgen05_mma_ss") != std::string::npos;
+  }
+  EXPECT_GT(found, 0u);
+}
+
+// What the first CTA issues behind the last that the second one does.
+TEST(TensorPairsTest, NeitherHasEndedWhereTheFirstMultipliesOrCommits) {
+  const auto is_found = [](const std::string& last, const std::string& message) {
+    std::string text = with(pair_kernel(), kGive, kGive + kIfFirst + last + kElse);
+    text = with(text, "  cluster_sync\n}\n", "}\n");
+    std::size_t found = 0;
+    for (std::uint64_t seed = 0; seed < kPairSeeds; ++seed) {
+      for (const Fault& fault : PairRun(text, seed).report.faults) {
+        found += fault.kind == "exit" && fault.message.find(message) != std::string::npos;
+      }
+    }
+    return found > 0;
+  };
   std::string product = pair_kernel();
   product = product.substr(product.find("      tcgen05_mma_ss"));
   product = product.substr(0, product.find('\n') + 1);
-  std::string text = with(pair_kernel(), kGive, kGive + kIfFirst + product + kElse);
-  text = with(text, "  cluster_sync\n}\n", "}\n");
-  std::size_t found = 0;
-  for (std::uint64_t seed = 0; seed < kPairSeeds; ++seed) {
-    for (const Fault& fault : PairRun(text, seed).report.faults) {
-      found += fault.kind == "exit" &&
-               fault.message.find("of which CTA 1 has ended") != std::string::npos;
-    }
-  }
-  EXPECT_GT(found, 0u);
+  EXPECT_TRUE(is_found(product, "of which CTA 1 has ended"));
+  EXPECT_TRUE(is_found(kCommitBoth, "done[0] of CTA 1, which has ended"));
 }
 
 TEST(TensorPairsTest, BothCtasAllocateInStep) {

@@ -99,9 +99,11 @@ TEST(Cycles, CopiesFromL2) {
   const double slower = device.reached.product_clock / device.reached.clock;
   EXPECT_EQ(all, std::llround(kBytes / device.reached.l2_bytes * slower));
   map.strides[1] = 4104 * 2;
-  EXPECT_NEAR(l2_cycles(kernel, map, kBytes), (1 + device.reached.between_sectors) * all, 1);
+  EXPECT_NEAR(l2_cycles(kernel, map, kBytes), (1 + device.reached.longer_in_rows(4104 * 2)) * all,
+              1);
   map.strides[1] = 4112 * 2;
-  EXPECT_NEAR(l2_cycles(kernel, map, kBytes), (1 + device.reached.between_lines) * all, 1);
+  EXPECT_NEAR(l2_cycles(kernel, map, kBytes), (1 + device.reached.longer_in_rows(4112 * 2)) * all,
+              1);
   map.strides[1] = 4096 * 2;
   kernel.ctas = 1;
   EXPECT_NEAR(l2_cycles(kernel, map, kBytes), device.reached.l2_idle * all, 1);

@@ -138,6 +138,10 @@ TEST(TargetTest, TheNumbersOfBlackwell) {
     EXPECT_EQ(target->unit_of(ir::Family::bulk_copy).name, "TMA");
     // 32 bytes of each row, as of all products: f4 is two a byte, and f8 and below one.
     ASSERT_EQ(target->scaled_products.size(), 3u);
+    const std::vector<std::int64_t> of_32{32}, of_either{16, 32};
+    EXPECT_EQ(target->scaled_products[0].elements, of_32);
+    EXPECT_EQ(target->scaled_products[1].elements, of_32);
+    EXPECT_EQ(target->scaled_products[2].elements, of_either);
     for (const ScaledProducts& products : target->scaled_products) {
       const bool has_bytes = products.formats[0] == "e4m3";
       EXPECT_EQ(products.depth, (has_bytes ? 1 : 2) * limits.product_depth_bytes) << products.kind;

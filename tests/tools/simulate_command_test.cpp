@@ -392,6 +392,22 @@ TEST(CommandTest, ALaunchFileIsOfPtxAlone) {
                  {"--launch gemm.json is of a FILE.ptx, and gemm is none", "fix: "});
 }
 
+// What PTX of other compilers does not have is refused, rather than left out.
+TEST(CommandTest, OfPtxOnlySomeOptionsAre) {
+  for (const char* option :
+       {"--set n=3", "--launches 3", "--ranks 2", "--multiprocessors 4", "--numerics strict",
+        "--faults", "--control-only", "--provenance", "--printed", "--trace t.html",
+        "--break release", "--search held", "--one-for-all", "--issue-order", "--strict",
+        "--shrunken", "--checked"}) {
+    const std::string said = option;
+    expect_failure("simulate made.ptx --target sm_90a " + said, 2,
+                   {said.substr(0, said.find(' ')), "made.ptx was made by another compiler",
+                    "fix: leave it out"});
+  }
+  expect_failure("simulate made.ptx --target incore", 2, {"--target incore", "made.ptx", "fix: "});
+  expect_failure("simulate made.ptx --target sm_90a", 2, {"made.ptx: cannot read", "fix: "});
+}
+
 TEST(CommandTest, SimulatesEmptyLaunches) {
   EXPECT_EQ(tilewright("simulate attention_forward --target sm_90a --set queries=0").status, 0);
 }

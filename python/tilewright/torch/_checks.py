@@ -113,7 +113,8 @@ def short(value):
 
 
 def under_autocast(*tensors):
-    """The tensors, in autocast's dtype where it is on. None stays."""
+    """The tensors, in autocast's dtype where it is on. None stays, and so does float64, as in
+    PyTorch's own functions."""
     device = tensors[0].device.type
     if not torch.is_autocast_enabled(device):
         return tensors
@@ -128,7 +129,8 @@ def in_f32_under_autocast(*tensors):
 
 
 def _converted(tensors, dtype):
-    return tuple(None if tensor is None else tensor.to(dtype) for tensor in tensors)
+    return tuple(tensor if tensor is None or tensor.dtype == torch.float64 else tensor.to(dtype)
+                 for tensor in tensors)
 
 
 def is_readable(tensor):

@@ -1,17 +1,12 @@
 #pragma once
 
 #include "cpu/kernels/few_rows.h"
+#include "cpu/kernels/tables.h"
 
 // Products of bf16 whose terms come in pairs, by an instruction that adds two of them at once. It
 // takes subnormals for 0 and rounds inside of a pair.
 namespace tilewright::cpu::TW_LEVEL {
 namespace {
-
-// Rows of pairs of neighbours along k, as words; an odd last one has a 0 beside it.
-struct PairRows {
-  const char* data;
-  std::int64_t stride;  // in bytes
-};
 
 TW_INLINE Floats add_pairs(Floats sum, Ints a, Ints b) {
 #if defined(__x86_64__)
@@ -132,33 +127,6 @@ void pack_pairs(std::int64_t k, std::int64_t columns, Matrix b, float* panel, fl
     }
   }
   clear_rest(pairs, columns, panel);
-}
-
-// a where it lies, or else a copy of it.
-PairRows a_as_pairs(const Product& p, void* copied) {
-  if (p.a.column_stride == 2 && p.k % 2 == 0) {
-    return {static_cast<const char*>(p.a.data), p.a.row_stride};
-  }
-  const std::int64_t stride = 2 * pairs_of(p.k);
-  auto* const to = static_cast<std::uint16_t*>(copied);
-  if (p.a.row_stride == 2) {
-    const std::int64_t words_of_row = buffer_stride(pairs_of(p.k));
-    fill_transposed(
-        p.m, pairs_of(p.k), {static_cast<float*>(copied), words_of_row},
-        [&p](std::int64_t pair, std::int64_t row, std::int64_t count, float* words) {
-          const auto at = [&](std::int64_t i) { return element<std::uint16_t>(p.a, row, i); };
-          interleave(count, at(2 * pair), 2 * pair + 1 < p.k ? at(2 * pair + 1) : nullptr,
-                     reinterpret_cast<std::uint32_t*>(words));
-        });
-    return {static_cast<const char*>(copied), 4 * words_of_row};
-  }
-  for (std::int64_t row = 0; row < p.m; ++row) {
-    to[row * stride + stride - 1] = 0;
-    for (std::int64_t i = 0; i < p.k; ++i) {
-      to[row * stride + i] = *element<std::uint16_t>(p.a, row, i);
-    }
-  }
-  return {static_cast<const char*>(copied), 2 * stride};
 }
 
 // Of two rows that lie one behind the other; of each a vector of columns.

@@ -18,6 +18,13 @@ extern const Kernels kKernelsBaseline;
 // them.
 #if defined(__x86_64__) || defined(__aarch64__)
 void product_with_bf16(const Product& product);
+// Rows of pairs of neighbours along k, as words; an odd last one has a 0 beside it.
+struct PairRows {
+  const char* data;
+  std::int64_t stride;  // in bytes
+};
+// a of a product where it lies, or else a copy of it.
+PairRows a_as_pairs(const Product& product, void* copied);
 #endif
 
 }  // namespace tilewright::cpu
