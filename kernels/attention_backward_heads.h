@@ -27,10 +27,12 @@ Attention own_backward_heads(const SequenceParallelAttention& o);
 Kernel gradients_of_heads_sm90(const SequenceParallelAttention& o, bool is_packed,
                                const std::string& name, const Caller& caller);
 
-// In which order a rank's own heads come from the others while the kernel works. The heads of
-// queries that share keys come in shares, of 1, 1, 2, 4 heads and so on, the first one with the
-// keys. Where these heads are worked on in parts, the first part of all heads of keys is the first:
-// so shares come in that order too. Else head of keys follows head of keys.
+// In which order a rank's own heads come from the others while the kernel works. Where the heads of
+// queries that share keys are worked on in parts, the first part of all heads of keys is the first.
+// So they come in shares, of 1, 1, 2, 4 heads and so on, the first share of all heads of keys before
+// the second one. Else head of keys follows head of keys, with all of its queries: each copy takes
+// its time, and a block of keys asks for all of them at once. Of the first one a head of queries
+// comes before the others, so that the kernel begins. Further shares are empty there.
 class HeadArrivals {
  public:
   // `parts`: HeadParts::count of a rank's own heads.
@@ -54,10 +56,14 @@ class HeadArrivals {
       return of_shares == of_keys ? Dim(of_keys)
                                   : by_shares_ * of_shares + (1 - by_shares_) * of_keys;
     };
+    const bool is_first = number < shares_, is_rest = is_first && share_of_keys == 1;
+    const int whole = share_of_keys > 0 ? 0 : group_;
+    const int of_first = is_rest ? group_ - 1 : share_of_keys > 0 ? 0 : heads_of(0);
     return {chosen(number % kv_heads_, number / shares_),
             chosen(share == 0 ? 1 : 0, share_of_keys == 0 ? 1 : 0),
-            chosen(first_of(share), first_of(share_of_keys)),
-            chosen(heads_of(share), heads_of(share_of_keys)), share == 0 || share_of_keys == 0};
+            chosen(first_of(share), is_rest ? 1 : 0),
+            chosen(heads_of(share), is_first ? of_first : whole),
+            share == 0 || share_of_keys == 0};
   }
   // Which number that is, of the keys and of a head of queries.
   Index of_keys(const Index& kv_head) const { return number(0, kv_head); }
@@ -74,7 +80,9 @@ class HeadArrivals {
     return (share + 1 < shares_ ? first_of(share + 1) : group_) - first_of(share);
   }
   Index number(const Index& share, const Index& kv_head) const {
-    return select(Index(by_shares_) > 0, share * kv_heads_ + kv_head, kv_head * shares_ + share);
+    const Index share_of_keys = select(kv_head > 0, 0, min(share, 1));
+    return select(Index(by_shares_) > 0, share * kv_heads_ + kv_head,
+                  kv_head * shares_ + share_of_keys);
   }
 
   int group_, kv_heads_, shares_;
