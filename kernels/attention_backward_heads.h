@@ -29,10 +29,10 @@ Kernel gradients_of_heads_sm90(const SequenceParallelAttention& o, bool is_packe
 
 // In which order a rank's own heads come from the others while the kernel works. Where the heads of
 // queries that share keys are worked on in parts, the first part of all heads of keys is the first.
-// So they come in shares, of 1, 1, 2, 4 heads and so on, the first share of all heads of keys before
-// the second one. Else head of keys follows head of keys, with all of its queries: each copy takes
-// its time, and a block of keys asks for all of them at once. Of the first one a head of queries
-// comes before the others, so that the kernel begins. Further shares are empty there.
+// So they come in shares, of 1, 1, 2, 4 heads and so on, the first share of all heads of keys
+// before the second one. Else head of keys follows head of keys, with all of its queries: each copy
+// takes its time, and a block of keys asks for all of them at once. Of the first one a head of
+// queries comes before the others, so that the kernel begins. Further shares are empty there.
 class HeadArrivals {
  public:
   // `parts`: HeadParts::count of a rank's own heads.
@@ -56,13 +56,13 @@ class HeadArrivals {
       return of_shares == of_keys ? Dim(of_keys)
                                   : by_shares_ * of_shares + (1 - by_shares_) * of_keys;
     };
-    const bool is_first = number < shares_, is_rest = is_first && share_of_keys == 1;
-    const int whole = share_of_keys > 0 ? 0 : group_;
-    const int of_first = is_rest ? group_ - 1 : share_of_keys > 0 ? 0 : heads_of(0);
+    // By heads of keys the first one comes as one head of queries and the rest, others whole.
+    int first_member = 0, members = share_of_keys == 0 ? group_ : 0;
+    if (number == 0) members = heads_of(0);
+    if (number == 1 && shares_ > 1) first_member = heads_of(0), members = group_ - heads_of(0);
     return {chosen(number % kv_heads_, number / shares_),
             chosen(share == 0 ? 1 : 0, share_of_keys == 0 ? 1 : 0),
-            chosen(first_of(share), is_rest ? 1 : 0),
-            chosen(heads_of(share), is_first ? of_first : whole),
+            chosen(first_of(share), first_member), chosen(heads_of(share), members),
             share == 0 || share_of_keys == 0};
   }
   // Which number that is, of the keys and of a head of queries.
