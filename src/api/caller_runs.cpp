@@ -53,7 +53,7 @@ std::size_t tensors_passed(const ir::Kernel& kernel) {
 }
 
 // What a caller's run may not hang on: other GPUs, other streams, and how often it has run. On the
-// host a run has streams and words of its own, in which it is the first one.
+// host each run has new streams and signals, and its number is 1.
 void check_callable(const ir::Program& program, const compiler::Target& target) {
   constexpr const char* kRanks = "load a ProgramMemory, run and store it: that is for all programs";
   const bool on_gpus = target.kind == TargetKind::cuda || target.kind == TargetKind::architecture;

@@ -159,7 +159,7 @@ PtxLaunch read_ptx_launch(const std::string& text, const std::string& file, std:
 
 std::int64_t room_for_ctas(const ptx::Kernel& kernel, const ptx::LaunchInput& input) {
   constexpr std::int64_t kMultiprocessors = 132, kCtas = 32, kThreads = 2048, kShared = 228 << 10;
-  const std::int64_t threads = input.block[0] * input.block[1] * input.block[2];
+  const std::int64_t threads = ptx::volume(input.block);
   const std::int64_t shared = kernel.static_shared_bytes + input.dynamic_shared_bytes + 1024;
   return kMultiprocessors *
          std::clamp<std::int64_t>(

@@ -393,7 +393,8 @@ void Engine::run(const For& operation) {
     run(operation.body);
   }
   is_last_round_ = outer;
-  if (operation.zeros != kNone) zeros_ = nullptr;
+  // Where nobody reads its last product. Those of a loop around it may still wait.
+  if (operation.zeros != kNone && zeros_ == tiles_[operation.zeros].data) zeros_ = nullptr;
   if (operation.joins) flush();
 }
 

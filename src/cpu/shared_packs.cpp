@@ -63,8 +63,8 @@ Packs* SharedPacks::of(const Multiply& operation, const Product& product, std::i
   }
   const auto known = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
     return entry.b.data == product.b.data && entry.b.row_stride == product.b.row_stride &&
-           entry.b.column_stride == product.b.column_stride && entry.n == product.n &&
-           entry.k == product.k;
+           entry.b.column_stride == product.b.column_stride && entry.element == product.element &&
+           entry.n == product.n && entry.k == product.k;
   });
   if (known != entries_.end()) {
     ++found_;
@@ -78,7 +78,7 @@ Packs* SharedPacks::of(const Multiply& operation, const Product& product, std::i
   constexpr std::int64_t kColumns = 64;  // of a panel, at most
   if (end_ - free_ < product.k * round_up(product.n, kColumns)) return nullptr;
   packs_ = {free_, false};
-  last_ = {product.b, product.n, product.k, free_};
+  last_ = {product.b, product.element, product.n, product.k, free_};
   return &packs_;
 }
 

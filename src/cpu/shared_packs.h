@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -26,6 +27,7 @@ class SharedPacks {
  private:
   struct Entry {
     Matrix b;
+    Element element;
     std::int64_t n, k;
     float* packs;
   };

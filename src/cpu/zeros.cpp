@@ -29,12 +29,12 @@ class Round {
     return false;
   }
   const std::vector<Apply*>& factors() const { return factors_; }
-
- private:
   bool touches(TileId tile) const {
     const Tile& other = program_.tiles[tile];
     return other.offset < sums_.offset + sums_.bytes && sums_.offset < other.offset + other.bytes;
   }
+
+ private:
   bool touches_any(const Operation& operation) const {
     const std::vector<TileId> tiles = tiles_of(operation);
     return std::any_of(tiles.begin(), tiles.end(), [this](TileId tile) { return touches(tile); });
@@ -88,21 +88,27 @@ class Finding {
   void walk(Block& block) {
     for (std::size_t at = 0; at < block.size(); ++at) {
       auto* const loop = std::get_if<For>(&block[at]);
+      std::vector<const Move*> between;
       for (std::size_t before = at; loop && before > 0; --before) {
         auto* const move = std::get_if<Move>(&block[before - 1]);
-        if (move == nullptr || waits(*move, *loop)) break;
+        if (move == nullptr || waits(*move, between, *loop)) break;
+        between.push_back(move);
       }
       if (loop) walk(loop->body);
     }
   }
 
  private:
-  // A tile of one element that is copied to all of the sums, right before the loop.
-  bool waits(Move& move, For& loop) {
+  // A tile of one element that is copied to all of the sums, before the loop. Moves between the
+  // two have nothing to do with these.
+  bool waits(Move& move, const std::vector<const Move*>& between, For& loop) {
     const Tile& source = program_.tiles[move.source];
     if (contiguous_axis(source) != Walk::kNoAxis || source.element != Element::f32) return false;
     Round round(program_, kernels_, move.result);
-    if (!round.begins_with_product(loop.body)) return false;
+    const bool is_used = std::any_of(between.begin(), between.end(), [&](const Move* each) {
+      return round.touches(each->source) || round.touches(each->result);
+    });
+    if (is_used || !round.begins_with_product(loop.body)) return false;
     for (Apply* const factor : round.factors()) factor->is_of_zeros = true;
     move.may_wait = true;
     loop.zeros = move.result;

@@ -24,6 +24,9 @@ struct TensorMap {
   int swizzle = 0;                                        // bytes; 0: none
 };
 
+// No more than 2^31 where the product is larger.
+std::int64_t volume(const std::array<std::int64_t, 3>& extents);
+
 // Global memory that the launch may use.
 struct Region {
   std::string name;

@@ -18,7 +18,8 @@ constexpr std::uint64_t kHandle = 0x70616d2d78747054u;
 // Each warp has a clock of all of them.
 constexpr std::int64_t kMostWarps = 1 << 20;
 
-// No more than 2^31 where the product is larger.
+}  // namespace
+
 std::int64_t volume(const std::array<std::int64_t, 3>& extents) {
   constexpr std::int64_t kMost = std::int64_t{1} << 31;
   std::int64_t product = 1;
@@ -26,8 +27,6 @@ std::int64_t volume(const std::array<std::int64_t, 3>& extents) {
     product = std::min(product * std::min(extent, kMost), kMost);
   return product;
 }
-
-}  // namespace
 
 std::array<std::byte, 128> handle_of(std::size_t map) {
   std::array<std::byte, 128> handle{};
@@ -318,12 +317,30 @@ void Machine::run() {
     if (any || clusters_.empty()) continue;
     if (by_chance && run_round(false)) continue;  // nobody had a turn
     if (finish_one()) continue;
-    if (next < order.size() && room < input.most_resident) {
+    if (next < order.size() && room < input.most_resident && polls_memory()) {
       ++room;
     } else if (!poll_again()) {
       deadlock();
     }
   }
+}
+
+// What other CTAs write: no other one comes to a barrier of these.
+bool Machine::polls_memory() const {
+  const auto reads_memory = [this](const Poll& poll) {
+    return !kernel.instructions[static_cast<std::size_t>(poll.pc)].record->name.starts_with(
+        "mbarrier");
+  };
+  for (const auto& cluster : clusters_) {
+    for (const auto& cta : cluster->ctas) {
+      for (const Warp& warp : cta->warps) {
+        if (warp.live != 0 && std::any_of(warp.polls.begin(), warp.polls.end(), reads_memory)) {
+          return true;
+        }
+      }
+    }
+  }
+  return false;
 }
 
 bool Machine::run_round(bool by_chance) {
@@ -355,24 +372,29 @@ bool Machine::finish_one() {
 }
 
 void Machine::deadlock() {
-  constexpr int kShown = 8;
+  constexpr int kShown = 8, kShownOfCta = 2;
   std::string text = "deadlock: nothing can go on";
-  int line = 0, waiting = 0;
+  int line = 0, shown = 0, more = 0;
   for (const auto& cluster : clusters_) {
     for (const auto& cta : cluster->ctas) {
+      int of_cta = 0;
       for (const Warp& warp : cta->warps) {
         for (const Path& path : warp.paths) {
           if (path.over || path.below > 0) continue;
           const Instruction& instruction = kernel.instructions[path.pc];
           if (line == 0) line = instruction.line;
-          if (++waiting > kShown) continue;
+          if (of_cta == kShownOfCta || shown == kShown) {
+            ++more;
+            continue;
+          }
+          ++of_cta, ++shown;
           text += fmt::format("\n  {}, lanes {:#x}: {} in line {}", describe(warp), path.lanes,
                               instruction.record->name, instruction.line);
         }
       }
     }
   }
-  if (waiting > kShown) text += fmt::format("\n  and {} more", waiting - kShown);
+  if (more > 0) text += fmt::format("\n  and {} more", more);
   raise("deadlock", line, text);
 }
 

@@ -311,6 +311,7 @@ class Machine {
   void end_lanes(Warp& warp, std::uint32_t lanes);
   // Each warp has its turn, or with `by_chance` perhaps. Whether any did something.
   bool run_round(bool by_chance);
+  bool polls_memory() const;
   // Ends one of those that are under way; false where there is none.
   bool finish_one();
   // Answers those that wait for another answer once more (polls.cpp), since they may count their

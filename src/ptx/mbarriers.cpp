@@ -138,6 +138,9 @@ void wait_for_phase(Execution& x) {
   if (!by_parity && state > static_cast<std::uint64_t>(barrier.phase)) {
     x.fail("mbarrier", "for a state that no arrival has given");
   }
+  if (!by_parity && state + 1 < static_cast<std::uint64_t>(barrier.phase)) {
+    x.fail("mbarrier", "for a state from before the last phase");
+  }
   const bool complete = static_cast<std::int64_t>(barrier.phase & 1) != parity;
   const std::uint64_t phase[] = {addresses[first], barrier.phase};
   if (!complete && polls_in_vain(x, phase, sizeof(phase))) return;

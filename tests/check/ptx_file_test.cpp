@@ -256,13 +256,22 @@ again:
     {"tensor": "y", "dtype": "i32", "shape": [64], "values": "nothing"}]})";
   const std::string early = replaced(kText, "@!%p2 bra again;", "");
   const std::string wild = replaced(kText, "again:", "add.s64 %rd2, %rd2, 1;\nagain:");
+  const std::string old = replaced(
+      kText, "again:", "bar.sync 0;\nmbarrier.arrive.shared.b64 %rd4, [%r2];\nbar.sync 0;\nagain:");
   for (std::uint64_t seed = 0; seed < 6; ++seed) {
     const PtxRun made = run(kText, launch, seed);
     ASSERT_TRUE(made.report.faults.empty()) << made.report.faults[0].message;
     EXPECT_EQ(made.tensors[0].at({3}), 35);
     EXPECT_NE(fault_of(run(early, launch, seed)), "");
     EXPECT_NE(fault_of(run(wild, launch, seed)), "");
+    EXPECT_EQ(fault_of(run(old, launch, seed)), "mbarrier");
   }
+  // No other CTA comes to a barrier of this one: none begins for its sake.
+  const std::string alone = replaced(kText, "[%r2], 64;", "[%r2], 65;");
+  const PtxRun few = run(alone, replaced(launch, "[1], \"block\"", "[4], \"block\""), 0);
+  const PtxRun many = run(alone, replaced(launch, "[1], \"block\"", "[40], \"block\""), 0);
+  EXPECT_EQ(fault_of(many), "deadlock");
+  EXPECT_EQ(many.report.operations, few.report.operations);
   EXPECT_NE(fault_of(run(replaced(kText, "[%r2], 64;", "[%r2], 65;"), launch)), "");
 }
 

@@ -426,6 +426,31 @@ TEST(TilesOnCpu, SumsThatBeginWithZeros) {
   }
 }
 
+// A loop within a loop has sums of its own, which begin with zeros too. Blocks that a thread
+// computes one after the other find what the one before left.
+TEST(TilesOnCpu, SumsOfALoopWithinALoop) {
+  Kernel kernel("nested");
+  const Dim m = kernel.dim("m"), n = kernel.dim("n");
+  const Tensor A = kernel.in("A", f32, {m, 64}), B = kernel.in("B", f32, {n, 64});
+  const Tensor V = kernel.in("V", f32, {n, 48}), C = kernel.out("C", f32, {m, 48});
+  const auto [number] = kernel.grid(ceil_div(m, 32));
+  const Block rows = m.block(number, 32);
+  Var sum{zeros({32, 48})};
+  for (Block keys : blocks(n, 32)) {
+    Var scores{zeros({32, 32})};
+    for (Block depth : blocks(Dim(64), 32)) {
+      scores = scores + dot(load(A(rows, depth)), load(B(keys, depth)).T());
+    }
+    sum = sum + dot(scores, load(V(keys, all)));
+  }
+  store(C(rows, all), sum);
+  for (const std::int64_t count : {0, 20, 70}) {
+    SCOPED_TRACE(fmt::format("{} keys", count));
+    expect_alike(kernel, {counted({200, 64}), counted({count, 64}, 3), counted({count, 48}, 5),
+                          untouched({200, 48})});
+  }
+}
+
 // Functions of rows go over those of a product that are whole. Its factors, which nobody needs
 // behind it, stay until the last row. Terms and columns come in one part or in several.
 TEST(TilesOnCpu, RowsBehindAProduct) {
