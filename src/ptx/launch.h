@@ -33,7 +33,6 @@ struct Region {
   std::uint64_t begin = 0, end = 0;  // addresses of the host
 };
 
-// Of a bulk copy: it is over when it is issued, or not before something waits for it.
 // Atomic additions to a word come in this order, as far as the launch says one.
 struct WordTurn {
   std::uint64_t address = 0;
@@ -41,6 +40,7 @@ struct WordTurn {
   int warp = 0;
 };
 
+// Of a bulk copy: it is over when it is issued, or not before something waits for it.
 enum class Timing : std::uint8_t { early, late };
 
 struct LaunchInput {

@@ -61,6 +61,22 @@ TEST_F(SharedPacksTest, OfAProductThatWasNotPerformedAreNotThere) {
   EXPECT_EQ(needs(packs, multiply_, 0, 1), true);
 }
 
+// The same memory as numbers of another kind is packed otherwise.
+TEST_F(SharedPacksTest, OfAnotherElementAreOthers) {
+  SharedPacks packs = packs_on({2});
+  Product product{};
+  product.m = product.n = product.k = 64;
+  product.b.data = place_of(0);
+  for (const Element element : {Element::f16, Element::bf16}) {
+    product.element = element;
+    Packs* const found = packs.of(multiply_, product, 0);
+    ASSERT_NE(found, nullptr);
+    EXPECT_FALSE(found->are_there);
+    found->at += kBytes / 4;
+  }
+  EXPECT_TRUE(packs.of(multiply_, product, 1)->are_there);
+}
+
 TEST_F(SharedPacksTest, AreKeptForBlocksThatFollowEachOtherAlone) {
   SharedPacks along_y = packs_on({4, 2});
   multiply_.shared_along = 2;
