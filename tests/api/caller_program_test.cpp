@@ -185,7 +185,7 @@ TEST(CallerProgram, ProgramsThatHangOnMoreThanACaller) {
     return test::usage_error_of([&] { compile(program, "interpreter"); });
   };
   EXPECT_THAT(refused(test::TwoKernels("first", false).program),
-              HasSubstr("a scalar hangs on the number of the run"));
+              HasSubstr("a scalar depends on the number of the run"));
   Program nothing("nothing");
   nothing.out("y", f32, {4});
   EXPECT_THAT(refused(nothing), HasSubstr("nothing writes the output y"));
