@@ -3,18 +3,21 @@
 import collections
 import re
 
+from . import ROOT
 from .clean_tasks import LAUNCHES, least_of_a_case
 from .order import TASKS
 from .results import leaves_no_order, schedules_of
 from .subjects import name_of
-from .verdicts import changes_of, late_texts, undecided, unreached_texts
+from .verdicts import LIST, changes_of, late_texts, new_texts, undecided, unreached_texts
 
 VERDICTS = ["rejected", "equivalent", "unreached", "undecided", "caught"]
 COLUMNS = ["sites", "mutants", "changes", *VERDICTS, "right_class", "both_lines"]
 
 
 def print_failures(results):
-    failed = [r for r in results if r["status"] != 0 and "ended" not in r]
+    # Whether undecided mutants are a failure hangs on other settings too.
+    failed = [r for r in results if r["status"] != 0 and "ended" not in r
+              and not (r["status"] == 1 and "mutants" in r.get("answer", {}))]
     for result in failed:
         print(f"{name_of(result['key'])} ({result['key'][2]}): exit status {result['status']}")
         if "error" in result:
@@ -223,6 +226,9 @@ def summarise(arguments, results):
                 print(line)
             ok = summarise_faults(by_kind[what]) and ok
             ok = print_left(arguments, by_kind[what]) and ok
+            for text in (new := new_texts(by_kind[what])):
+                print(f"undecided, and not in {LIST.relative_to(ROOT)}: {text}")
+            ok = ok and not new
             for text, name in late_texts(arguments, by_kind[what]):
                 print(f"not judged in time: {text}, with {name}")
     for message in arguments.refused:

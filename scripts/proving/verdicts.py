@@ -5,6 +5,7 @@ import json
 import pathlib
 import re
 
+from . import ROOT
 from .changes import text_of
 from .subjects import key, name_of
 
@@ -72,22 +73,33 @@ def unreached_texts(results):
     return {text: name for text, name in sorted(unreached.items()) if text not in reached}
 
 
+LIST = ROOT / "tools/undecided.def"
 UNDECIDED = """\
 // Mutants of the library's kernels that are neither found nor told by a rule, as `scripts/prove
 // faults --undecided` writes them: kind, file, operation and change, of which numbers are N.
 """
 
 
+def in_list(mutant):
+    """What the list has of it. tools/fault_table.cpp knows a mutant by the same."""
+    file = re.sub(r":\d+$", "", mutant["where"]).rsplit("/", 1)[-1]
+    return (mutant["kind"], file,
+            *(re.sub(r"\d+", "N", mutant[key]) for key in ("operation", "change")))
+
+
 def write_undecided(results, path):
-    """The list that tools/fault_table.cpp holds a run against; of all results, so that one that is
-    found or gone leaves it."""
-    lines = set()
-    for result in results:
-        for mutant in result.get("answer", {}).get("mutants", []):
-            if mutant["verdict"] == "undecided":
-                file = re.sub(r":\d+$", "", mutant["where"]).rsplit("/", 1)[-1]
-                words = [re.sub(r"\d+", "N", mutant[key]) for key in ("operation", "change")]
-                lines.add((mutant["kind"], file, *words))
+    """Of all results, so that one that is found or gone leaves the list."""
+    lines = {in_list(mutant) for result in results
+             for mutant in result.get("answer", {}).get("mutants", [])
+             if mutant["verdict"] == "undecided"}
     pathlib.Path(path).write_text(UNDECIDED + "".join(
         "{" + f"{kind}, " + ", ".join(json.dumps(word) for word in words) + "},\n"
         for kind, *words in sorted(lines)), encoding="utf-8")
+
+
+def new_texts(results, path=LIST):
+    """The undecided changes of which the list lacks a mutant."""
+    entries = re.findall(r"^\{(.*)\},$", pathlib.Path(path).read_text(encoding="utf-8"), re.M)
+    known = {tuple(json.loads(f"[{entry}]")) for entry in entries}
+    return sorted({text_of(mutant) for mutant in undecided(results)
+                   if not mutant["elsewhere"] and in_list(mutant) not in known})

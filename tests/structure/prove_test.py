@@ -12,8 +12,14 @@ from prove_module import result
 from proving import ROOT
 from proving.changes import text_of
 from proving.lines import refuses, statements, traces
-from proving.tables import print_left
-from proving.verdicts import changes_of, undecided, unreached_texts
+from proving.tables import print_failures, print_left
+from proving.verdicts import (
+    changes_of,
+    new_texts,
+    undecided,
+    unreached_texts,
+    write_undecided,
+)
 
 
 class NeverReached(unittest.TestCase):
@@ -43,6 +49,27 @@ class Undecided(unittest.TestCase):
         mutants = other["answer"]["mutants"]
         mutants.append({**mutants[0], "verdict": "equivalent"})
         self.assertEqual([m["elsewhere"] for m in undecided(both)], [False])
+
+    def test_is_new_where_the_list_lacks_it_and_no_settings_catch_it(self):
+        known = result("schedule=a", True, "undecided")
+        other = result("schedule=a", True, "undecided")
+        other["answer"]["mutants"][0]["change"] = "done twice 3 times"
+        with tempfile.NamedTemporaryFile("w+", suffix=".def", encoding="utf-8") as file:
+            write_undecided([known], file.name)
+            self.assertIn('{4, "gemm.cpp", "wgmma_wait rN", "left out"},\n', file.read())
+            (text,) = new_texts([known, other], file.name)
+            self.assertIn("done twice N times", text)
+            caught = result("schedule=b", True, "caught")
+            caught["answer"]["mutants"][0]["change"] = "done twice 1 times"
+            self.assertEqual(new_texts([known, other, caught], file.name), [])
+
+    def test_what_the_tool_ends_with_is_a_failure_only_of_other_commands(self):
+        undecided_alone = {**result("schedule=a", True, "undecided"), "status": 1}
+        refused = {"key": ["gemm", "", "faults", 0], "status": 2, "error": "no such option"}
+        clean = {"key": ["gemm", "", "values", 0], "status": 1, "answer": {"faults": []}}
+        with contextlib.redirect_stdout(io.StringIO()):
+            self.assertEqual([print_failures([each]) for each in (undecided_alone, refused, clean)],
+                             [True, False, False])
 
 
 class Lines(unittest.TestCase):
