@@ -57,8 +57,7 @@ std::size_t tensors_passed(const ir::Kernel& kernel) {
 void check_callable(const ir::Program& program, const compiler::Target& target) {
   constexpr const char* kRanks = "load a ProgramMemory, run and store it: that is for all programs";
   const bool on_gpus = target.kind == TargetKind::cuda || target.kind == TargetKind::architecture;
-  if (program.ranks > 1 && !on_gpus) return;
-  if (program.ranks > 1) {
+  if (on_gpus && program.ranks > 1) {
     refuse(program, program.where, "it has " + ir::ranks_text(program.ranks),
            "run_on_gpus() takes the tensors of all of them");
   }
