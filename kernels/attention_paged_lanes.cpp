@@ -92,7 +92,7 @@ PagedLanes::PagedLanes(Kernel& kernel, const PagedAttention& a, KeyParts keys,
       item_(rows_of_plan(a)),
       tile_(tile),
       p(kernel, a),
-      plan_(PagedPlan::declared(kernel, a, p, item_, keys)),
+      plan_(PagedPlan::declared(kernel, p, item_, keys)),
       stores(kernel, a, p, keys, item_, tile_),
       keys_of_stage_(needs.keys_of_stage),
       items_(p, item_, stores, plan_),
@@ -109,7 +109,6 @@ PagedLanes::PagedLanes(Kernel& kernel, const PagedAttention& a, KeyParts keys,
     rings_.push_back(std::make_unique<Rings>(kernel, copies, std::to_string(i), stage,
                                              stages_of_lanes(tiles, needs.kept)));
   }
-  if (plan_) plan_->declare_meeting(kernel, warpgroups(1).count + static_cast<int>(rings_.size()));
 }
 
 // A stage of many copies takes one warp too long: both lanes would wait for it. By a plan, whose
@@ -126,21 +125,12 @@ void PagedLanes::run(Kernel& kernel, const Compute& compute) const {
   for (int i = 0; i < static_cast<int>(rings_.size()); ++i) {
     roles.push_back(role("load" + std::to_string(i), warps(1),
                          registers(share.loading + count() * registers_of_loading_),
-                         [this, i] {
-                           if (plan_) plan_->meet();
-                           load_items(*rings_[static_cast<std::size_t>(i)], i);
-                         }));
+                         [this, i] { load_items(*rings_[static_cast<std::size_t>(i)], i); }));
   }
   for (int i = 0; i < count(); ++i) {
     roles.push_back(role("math" + std::to_string(i), warpgroups(1),
                          registers(share.computing - registers_of_loading_),
-                         [this, &compute, i] {
-                           if (plan_ && i == 0) {
-                             plan_->make();
-                             plan_->meet();
-                           }
-                           compute_items(i, compute);
-                         }));
+                         [this, &compute, i] { compute_items(i, compute); }));
   }
   kernel.ctas(multiprocessors());
   kernel.roles(roles);

@@ -142,7 +142,7 @@ class LatentForward {
       : a_(a),
         tile_(rows_of_plan(a)),
         p_(kernel, a),
-        plan_(PagedPlan::declared(kernel, a, p_, tile_, keys)),
+        plan_(PagedPlan::declared(kernel, p_, tile_, keys)),
         stores_(kernel, a, p_, keys, tile_),
         items_(p_, tile_, stores_, plan_),
         copies_(p_, kLatentKeys, kMostPagesAhead),
@@ -175,7 +175,6 @@ class LatentForward {
     load("load_first", [this](const PagedWork& work) { load_first(work); });
     if (tail_) load("load_tail", [this](const PagedWork& work) { load_tail(work); });
     roles.push_back(role("scores", warpgroups(1), registers(kRegistersOfScores), [this] {
-      if (plan_) plan_->make();
       each_item([&](const PagedWork& work) { compute_scores(work); });
       handover_.end_giving();
     }));
@@ -186,9 +185,6 @@ class LatentForward {
                              each_item([&](const PagedWork& work) { compute_values(work, half); });
                            }));
     }
-    int warps = 0;
-    for (const RoleSpec& each : roles) warps += each.warps;
-    if (plan_) plan_->declare_meeting(kernel, warps);
     kernel.roles(roles);
     kernel.require({wgmma_ss, wgmma_rs, no_stack, no_spills});
   }
@@ -197,7 +193,6 @@ class LatentForward {
   // Items of this CTA, the same for all roles.
   template <typename Body>
   void each_item(const Body& body) {
-    if (plan_) plan_->meet();
     const Index count = items_.count();
     for (Index round : range(ceil_div(max(count - cta_index(), 0), cta_count()))) {
       const PagedWork work(p_, tile_, items_.item(cta_index() + round * cta_count()));

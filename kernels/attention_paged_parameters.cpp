@@ -153,8 +153,7 @@ Dim QueryTiles::count() const {
 
 Ragged::Tile QueryTiles::tile(const Index& number) const {
   if (size_ > 1) return queries_.tile(number, size_);
-  const auto first_of = [this](const Index& sequence) { return cu_seqlens_q_(sequence); };
-  const Index sequence = last_not_past(first_of, batch_, number);
+  const Index sequence = last_not_past(cu_seqlens_q_, batch_, number);
   const Index first = load_index(cu_seqlens_q_(sequence));
   // In front of the first sequence there may be queries of none.
   return {sequence, select(number < first, Index(total_queries_), max(number - first, 0))};
@@ -165,8 +164,7 @@ Block QueryTiles::rows(const Ragged::Tile& tile) const {
 }
 
 // Each load takes as long as memory takes to answer: so several numbers are looked at at a time.
-Index last_not_past(const std::function<TensorView(const Index&)>& numbers, const Dim& count,
-                    const Index& wanted) {
+Index last_not_past(const Tensor& numbers, const Dim& count, const Index& wanted) {
   constexpr int kProbes = 3;
   Cell<Index> low(0), high{Index(count)};
   Cell<Condition> more(Index(1) < high);

@@ -90,8 +90,7 @@ class QueryTiles {
 };
 
 // The last of `count` numbers, which ascend, that is not past `wanted`.
-Index last_not_past(const std::function<TensorView(const Index&)>& numbers, const Dim& count,
-                    const Index& wanted);
+Index last_not_past(const Tensor& numbers, const Dim& count, const Index& wanted);
 
 // Where a run of a sequence's keys lies: slots of one page, or of neighbouring ones all of them.
 struct PageSlots {

@@ -88,35 +88,37 @@ class BestShare {
   Var items_, parts_, longest_;  // of each share; parts of tiles that are divided
 };
 
-PlanSources::PlanSources(Kernel& kernel, const PagedAttention& a, const PagedRows& tile,
-                         const Tensor& cu_seqlens_q, const Tensor& lengths, const Dim& batch)
-    : a_(a), tile_(tile), cu_seqlens_q_(cu_seqlens_q), lengths_(lengths), batch_(batch) {
-  if (a.fixed_split_size == 0) places_ = kernel.scalar("places", i32);
-}
-
-void PlanSources::make(const Tensor& plan, const Index& first_number) const {
+Kernel plan_kernel(const PagedAttention& a, const PagedRows& tile) {
+  Kernel kernel("attention_paged_plan");
+  const Dim batch = kernel.dim("batch");
+  const Tensor cu_seqlens_q = kernel.in("cu_seqlens_q", i32, {batch + 1});
+  const Tensor lengths = kernel.in("lengths", i32, {batch});
+  const Tensor plan = kernel.out("plan", i32, shape_of_plan(batch));
+  std::optional<Scalar> places;
+  if (a.fixed_split_size == 0) places = kernel.scalar("places", i32);
+  kernel.grid(1);
   const auto row = [](const Tile& t) { return t.reshape({1, kSequences}); };
   const auto counts = [&](const Index& step) {
     const Index first = step * kSequences;
-    const Block own(first, kSequences, Index(batch_)), next(first + 1, kSequences, batch_ + 1);
-    const Tile queries = row(load(cu_seqlens_q_(next))) - row(load(cu_seqlens_q_(own)));
-    const Tile keys = seen_keys(queries, row(load(lengths_(own))), a_.window);
-    return Counts{(queries + (tile_.queries() - 1)) / tile_.queries(),
+    const Block own(first, kSequences, Index(batch)), next(first + 1, kSequences, batch + 1);
+    const Tile queries = row(load(cu_seqlens_q(next))) - row(load(cu_seqlens_q(own)));
+    const Tile keys = seen_keys(queries, row(load(lengths(own))), a.window);
+    return Counts{(queries + (tile.queries() - 1)) / tile.queries(),
                   (keys + (kKeysOfBlock - 1)) / kKeysOfBlock};
   };
-  const Dim steps = tilewright::ceil_div(batch_, kSequences);
+  const Dim steps = tilewright::ceil_div(batch, kSequences);
 
   // Blocks that an item has at most.
-  Var share{full({1, 1}, a_.fixed_split_size / kKeysOfBlock, i32)};
-  if (places_) {
+  Var share{full({1, 1}, a.fixed_split_size / kKeysOfBlock, i32)};
+  if (places) {
     Var all_blocks{zeros({1, 1}, i32)};
     for (Index step : range(steps)) {
       const Counts c = counts(step);
       all_blocks = all_blocks + reduce_sum(c.tiles * c.blocks, 1);
     }
-    BestShare shares(all_blocks, *places_);
+    BestShare shares(all_blocks, *places);
     for (Index step : range(steps)) shares.count(counts(step));
-    share = shares.best(blocks_of_joining(a_));
+    share = shares.best(blocks_of_joining(a));
   }
 
   Var before{zeros({1, 1}, i32)}, most{zeros({1, 1}, i32)};
@@ -126,29 +128,19 @@ void PlanSources::make(const Tensor& plan, const Index& first_number) const {
     most = max(most, reduce_max(where(c.tiles > 0, parts, 0), 1));
     const Tile is_before = iota({kSequences, 1}, 0) >= iota({1, kSequences}, 1);
     const Tile up_to = reduce_sum(where(is_before, items, 0), 1) + before;
-    store(plan(Block(first_number + step * kSequences + 1, kSequences, first_number + batch_ + 1)),
-          up_to.reshape({kSequences}));
+    store(plan(Block(step * kSequences + 1, kSequences, batch + 1)), up_to.reshape({kSequences}));
     before = before + reduce_sum(items, 1);
   }
-  store(plan(Block(first_number, 1, first_number + 1)),
-        where(most > 1, full({1, 1}, 0, i32), kNothingDivided).reshape({1}));
-}
-
-Kernel plan_kernel(const PagedAttention& a, const PagedRows& tile) {
-  Kernel kernel("attention_paged_plan");
-  const Dim batch = kernel.dim("batch");
-  const Tensor cu_seqlens_q = kernel.in("cu_seqlens_q", i32, {batch + 1});
-  const Tensor lengths = kernel.in("lengths", i32, {batch});
-  const Tensor plan = kernel.out("plan", i32, shape_of_plan(batch));
-  const PlanSources sources(kernel, a, tile, cu_seqlens_q, lengths, batch);
-  kernel.grid(1);
-  sources.make(plan, 0);
+  store(plan(Block(0, 1, 1)), where(most > 1, full({1, 1}, 0, i32), kNothingDivided).reshape({1}));
   return kernel;
 }
 
-std::vector<RunNumber> scalars_of_plan(const PagedAttention& a, const Dim& places) {
-  if (a.fixed_split_size > 0) return {};
-  return {places_of_head(a.kv_heads, rows_of_plan(a), places)};
+void launch_plan(const Stream& stream, const PagedAttention& a, const std::vector<Part>& tensors,
+                 const Dim& places) {
+  const PagedRows tile = rows_of_plan(a);
+  std::vector<RunNumber> scalars;
+  if (a.fixed_split_size == 0) scalars.push_back(places_of_head(a.kv_heads, tile, places));
+  stream.launch(plan_kernel(a, tile), tensors, scalars);
 }
 
 PagedPlan::PagedPlan(Kernel& kernel, const Tensor& cu_seqlens_q, const Dim& batch,
@@ -159,47 +151,19 @@ PagedPlan::PagedPlan(Kernel& kernel, const Tensor& cu_seqlens_q, const Dim& batc
       queries_of_tile_(queries_of_tile),
       is_given_(plan_case("a plan of several layers", is_given)) {}
 
-PagedPlan::PagedPlan(Kernel& kernel, const Tensor& cu_seqlens_q, const Dim& batch,
-                     int queries_of_tile, const PlanSources& sources)
-    : plan_(kernel.out("plan", i32, {kernel.dim("numbers")})),
-      cu_seqlens_q_(cu_seqlens_q),
-      batch_(batch),
-      queries_of_tile_(queries_of_tile),
-      is_given_(false),
-      sources_(sources) {}
-
-void PagedPlan::declare_meeting(Kernel& kernel, int warps) {
-  constexpr int kThreadsOfWarp = 32;
-  if (sources_) meeting_.emplace(kernel, kThreadsOfWarp * warps);
-}
-
-void PagedPlan::make() const {
-  if (sources_) sources_->make(plan_, own_first());
-}
-
-void PagedPlan::meet() const {
-  if (meeting_) meeting_->sync();
-}
-
-Index PagedPlan::own_first() const { return sources_ ? cta_index() * (batch_ + 1) : Index(0); }
-
 Index PlanRoom::parts(const Index& first, const Index& tiles, const Index& planned) const {
   if (kept_ == Kept::by_query) return min(planned, room_);
   return min(planned, max((Index(room_) - first) / max(tiles, 1), 1));
 }
 
-std::optional<PagedPlan> PagedPlan::declared(Kernel& kernel, const PagedAttention& a,
-                                             const PagedParameters& p, const PagedRows& tile,
-                                             KeyParts keys) {
+std::optional<PagedPlan> PagedPlan::declared(Kernel& kernel, const PagedParameters& p,
+                                             const PagedRows& tile, KeyParts keys) {
   if (keys != KeyParts::planned) return std::nullopt;
-  if (a.planned) return PagedPlan(kernel, p.cu_seqlens_q, p.batch, tile.queries(), true);
-  return PagedPlan(kernel, p.cu_seqlens_q, p.batch, tile.queries(),
-                   PlanSources(kernel, a, tile, p.cu_seqlens_q, p.lengths, p.batch));
+  return PagedPlan(kernel, p.cu_seqlens_q, p.batch, tile.queries(), p.is_planned());
 }
 
 PlannedItem PagedPlan::item(const Index& number, const PlanRoom& room) const {
-  const auto number_of = [this](const Index& sequence) { return this->number(sequence); };
-  const Index sequence = last_not_past(number_of, batch_, number);
+  const Index sequence = last_not_past(plan_, batch_, number);
   const auto [first, tiles, planned, parts] = items_of(sequence, room);
   const Index own = max(number - first, 0), block = own / planned, part = own % planned;
   // A part that there is no room for is one of a tile that does not exist.
@@ -207,15 +171,15 @@ PlannedItem PagedPlan::item(const Index& number, const PlanRoom& room) const {
   return {sequence, kept, part, parts, first + block * parts + part};
 }
 
-Condition PagedPlan::divides() const { return load_index(number(0)) != kNothingDivided; }
+Condition PagedPlan::divides() const { return load_index(plan_(0)) != kNothingDivided; }
 
 Index PagedPlan::first_of(const Index& sequence) const {
-  return max(load_index(number(sequence)), 0);
+  return max(load_index(plan_(sequence)), 0);
 }
 
 PagedPlan::Items PagedPlan::items_of(const Index& sequence, const PlanRoom& room) const {
   const Index tiles = ceil_div(queries_of(cu_seqlens_q_, sequence), queries_of_tile_);
-  const Index end = load_index(number(sequence + 1));
+  const Index end = load_index(plan_(sequence + 1));
   const auto items_from = [&](const Index& first) {
     const Index planned = (end - first) / max(tiles, 1);
     return Items{first, tiles, planned, planned};
@@ -309,9 +273,8 @@ Program attention_paged_plan(const PagedAttention& attention, int multiprocessor
   const Buffer cu_seqlens_q = program.in("cu_seqlens_q", i32, {batch + 1});
   const Buffer lengths = program.in("lengths", i32, {batch});
   const Buffer plan = program.out("plan", i32, shape_of_plan(batch));
-  program.rank(0).stream().launch(plan_kernel(attention, rows_of_plan(attention)),
-                                  {cu_seqlens_q, lengths, plan},
-                                  scalars_of_plan(attention, places(attention, multiprocessors)));
+  launch_plan(program.rank(0).stream(), attention, {cu_seqlens_q, lengths, plan},
+              places(attention, multiprocessors));
   return program;
 }
 

@@ -29,28 +29,12 @@ std::vector<Dim> shape_of_plan(const Dim& batch);
 Dim places_of_head(int kv_heads, const PagedRows& tile, const Dim& places);
 Dim most_items(const PagedShapes& s, const PagedRows& tile, const Dim& places);
 
-// What a plan is made of. The kernel's scalar is `places`, unless parts have a fixed size.
-class PlanSources {
- public:
-  PlanSources(Kernel& kernel, const PagedAttention& a, const PagedRows& tile,
-              const Tensor& cu_seqlens_q, const Tensor& lengths, const Dim& batch);
-  // Stores it from element `first` of `plan` on: by a block of the grid, or by a role.
-  void make(const Tensor& plan, const Index& first) const;
-
- private:
-  const PagedAttention& a_;
-  PagedRows tile_;
-  Tensor cu_seqlens_q_, lengths_;
-  Dim batch_;
-  std::optional<Scalar> places_;
-};
-
-// in cu_seqlens_q, lengths; out plan.
+// in cu_seqlens_q, lengths; out plan; scalar places, unless parts have a fixed size.
 Kernel plan_kernel(const PagedAttention& a, const PagedRows& tile);
 
-// What a launch gives as scalars whose kernel makes a plan, where so many items are computed at a
-// time.
-std::vector<RunNumber> scalars_of_plan(const PagedAttention& a, const Dim& places);
+// Launches it, where so many items are computed at a time.
+void launch_plan(const Stream& stream, const PagedAttention& a, const std::vector<Part>& tensors,
+                 const Dim& places);
 
 // Where parts are kept that a kernel of its own joins: of all items together as many as there is
 // room for, or of each query. A plan that is given may be one of a larger GPU, or of longer
@@ -78,15 +62,9 @@ class PagedPlan {
   PagedPlan(Kernel& kernel, const Tensor& cu_seqlens_q, const Dim& batch, int queries_of_tile,
             bool is_given);
   // Where keys are divided by a plan.
-  static std::optional<PagedPlan> declared(Kernel& kernel, const PagedAttention& a,
-                                           const PagedParameters& p, const PagedRows& tile,
-                                           KeyParts keys);
-  // Of a plan that each CTA makes: a role of one warpgroup calls `make`. Then it calls `meet`, as
-  // does each role that reads the plan, before it does; so many warps in all.
-  void declare_meeting(Kernel& kernel, int warps);
-  void make() const;
-  void meet() const;
-  Index count() const { return load_index(number(Index(batch_))); }
+  static std::optional<PagedPlan> declared(Kernel& kernel, const PagedParameters& p,
+                                           const PagedRows& tile, KeyParts keys);
+  Index count() const { return load_index(plan_(Index(batch_))); }
   PlannedItem item(const Index& number, const PlanRoom& room) const;
   // Of a sequence the number of its first item, its tiles, and the parts of each of them: those of
   // the plan, and how many there are.
@@ -98,18 +76,11 @@ class PagedPlan {
   Condition divides() const;
 
  private:
-  // Each CTA makes one for itself. Those of all CTAs lie one behind the other.
-  PagedPlan(Kernel& kernel, const Tensor& cu_seqlens_q, const Dim& batch, int queries_of_tile,
-            const PlanSources& sources);
-  Index own_first() const;
-  TensorView number(const Index& sequence) const { return plan_(own_first() + sequence); }
   Index first_of(const Index& sequence) const;
   Tensor plan_, cu_seqlens_q_;
   Dim batch_;
   int queries_of_tile_;
   bool is_given_;
-  std::optional<PlanSources> sources_;
-  mutable std::optional<NamedBarrier> meeting_;
 };
 
 // Joins the parts of each item's queries: in P, L, cu_seqlens_q, plan; out O, LSE; in sinks, if

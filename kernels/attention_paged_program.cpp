@@ -69,17 +69,10 @@ Program paged_program(const char* name, const PagedAttention& a, const Kernel& k
     return program;
   }
   const bool is_fixed = a.fixed_split_size > 0, by_item = kept(a, how.keys) == Kept::by_item;
-  std::vector<RunNumber> scalars;
-  std::optional<Part> read_plan;  // by the kernel that joins parts
   if (how.keys == KeyParts::planned) {
-    if (plan) {
-      read_plan = *plan;
-    } else {
-      // Each CTA makes one for itself, all of them the same.
-      const Dim size = shape_of_plan(s.batch)[0];
-      plan = program.scratch("plans", i32, {multiprocessors() * size});
-      read_plan = plan->rows(0, size);
-      scalars = scalars_of_plan(a, how.places);
+    if (!plan) {
+      plan = program.scratch("plan", i32, shape_of_plan(s.batch));
+      launch_plan(stream, a, {cu_seqlens_q, lengths, *plan}, how.places);
     }
     tensors.push_back(*plan);
   }
@@ -90,10 +83,10 @@ Program paged_program(const char* name, const PagedAttention& a, const Kernel& k
   const Buffer L = program.scratch("L", f32, rows);
   tensors.insert(tensors.end(), {P, L});
   if (by_item) tensors.insert(tensors.end(), outputs.begin(), outputs.end());
-  stream.launch(kernel, tensors, scalars);
+  stream.launch(kernel, tensors);
   std::vector<Part> joined{P, L, cu_seqlens_q};
   if (how.keys == KeyParts::planned) {
-    joined.push_back(*read_plan);
+    joined.push_back(*plan);
   } else if (is_fixed) {
     joined.push_back(lengths);
   }

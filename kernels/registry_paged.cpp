@@ -313,8 +313,8 @@ LibraryKernel with_schedules(LibraryKernel kernel, const PagedCache& cache, cons
                     "sm90, where the keys of a tile are divided among CTAs"),
       sm90_schedule(
           "sm90_planned", cache, KeyParts::planned,
-          "sm90, where keys are divided as a plan says, which each CTA makes of the "
-          "sequences' lengths")};
+          "sm90, where keys are divided as a plan says, which a kernel before it makes of "
+          "the sequences' lengths")};
   if (!cache.latent) {
     const struct {
       const char *name, *description;

@@ -111,9 +111,6 @@ std::vector<CacheCase> cache_cases() {
            "causal=true"});
     }
   }
-  // More sequences than a plan counts at a time.
-  add("sim:sm_90a", "sm90_keys_planned", "attention_paged_fp8",
-      {"dim=64", "heads=2", "kv_heads=1", "max_pages=2", "pages=260", "batch=130"});
   // Of large pages a block has twice as many keys, but where parts have fewer.
   add("sim:sm_90a", "sm90_keys", "attention_paged_fp8",
       {"dim=64", "page=64", "heads=6", "kv_heads=2", "max_pages=4", "pages=20",

@@ -69,7 +69,7 @@ TEST(AttentionPagedPlanTest, FindsTheLastNumberThatIsNotPast) {
   kernel.ctas(1);
   kernel.roles({role("search", warps(1), registers(32), [&] {
     for (Index wanted : range(most)) {
-      atomic_add(found(wanted), kernels::last_not_past([&](const Index& i) { return numbers(i); }, count, wanted));
+      atomic_add(found(wanted), kernels::last_not_past(numbers, count, wanted));
     }
   })});
   const auto search = compile(kernel, "sim:sm_90a");
