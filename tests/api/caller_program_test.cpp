@@ -185,7 +185,7 @@ TEST(CallerProgram, ProgramsThatHangOnMoreThanACaller) {
     return test::usage_error_of([&] { compile(program, "interpreter"); });
   };
   EXPECT_THAT(refused(test::TwoKernels("first", false).program),
-              HasSubstr("a scalar hangs on the number of the run"));
+              HasSubstr("a scalar depends on the number of the run"));
   // Nor do the ranks of a host count: each run would be the first one.
   Program counted("counted", 2);
   const Buffer x = counted.in("x", f32, {kRows, kColumns});
@@ -193,7 +193,7 @@ TEST(CallerProgram, ProgramsThatHangOnMoreThanACaller) {
   counted.on_each_rank([&](const Rank& rank) {
     rank.stream().launch(test::scale(), {x, z}, {counted.run()});
   });
-  EXPECT_THAT(refused(counted), HasSubstr("a scalar hangs on the number of the run"));
+  EXPECT_THAT(refused(counted), HasSubstr("a scalar depends on the number of the run"));
   Program nothing("nothing");
   nothing.out("y", f32, {4});
   EXPECT_THAT(refused(nothing), HasSubstr("nothing writes the output y"));

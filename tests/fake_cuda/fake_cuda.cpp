@@ -451,7 +451,7 @@ int cuMemSetAccess(uint64_t, size_t, const void*, size_t) {
   return fake_cuda_state.reaches_nobody != 0 ? cuda::kErrorInvalidDevice : 0;
 }
 
-// The map's first bytes are a number that hangs on all that it was made of.
+// The map's first bytes are a number that depends on all that it was made of.
 int cuTensorMapEncodeTiled(void* bytes, int type, uint32_t rank, void* base, const uint64_t* sizes,
                            const uint64_t* strides, const uint32_t* box,
                            const uint32_t* element_strides, int interleave, int swizzle,
