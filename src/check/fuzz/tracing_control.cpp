@@ -144,9 +144,11 @@ void Tracing::nest(const Step& s) {
   const bool begins_anew = has(0), adds_to_both = has(1), lowers = has(2), adds_before = has(3);
   const auto none = [&](Axis axis) { return zeros({height, block_size(axis)}); };
   const std::optional<TileValue> factor =
-      lowers ? pick(s.a, [&](const TileValue& v) {
-        return v.tile.dtype() == f32 && v.axes == std::vector<Axis>{Axis::rows, Axis::one};
-      })
+      lowers ? pick(s.a,
+                    [&](const TileValue& v) {
+                      return v.tile.dtype() == f32 &&
+                             v.axes == std::vector<Axis>{Axis::rows, Axis::one};
+                    })
              : std::nullopt;
   Var sum{none(wide)}, both{none(middle)}, anew{none(middle)};
   for (Block part : blocks(depth, recipe_.block_depth)) {
