@@ -264,7 +264,7 @@ def fit(times, count, rounds):
 
 
 REMARKS = """\
-The variant with the least estimated time; the first of equals. What hangs on k counts bytes, so
+The variant with the least estimated time; the first of equals. What depends on k counts bytes, so
 that it holds of e4m3 too. Unit: thousandths of a cycle.
   x y z  octaves of m, n and k; xx to yz their products
   tiles  of C, or groups of them that share A's or B's; a split tile counts once

@@ -76,7 +76,7 @@ void kv_step(benchmark::State& state, simulator::MachineOptions options) {
   options.multiprocessors = 1;
   Tile few(kShort), many(kLong);
   for (auto _ : state) {
-    // The instants of copies and products hang on the seed, and so does some of the work.
+    // The instants of copies and products depend on the seed, and so does some of the work.
     ++options.seed;
     const double time = many.least(options) - few.least(options);
     state.SetIterationTime(std::max(time, 0.0) / static_cast<double>(kLong - kShort));

@@ -57,7 +57,7 @@ struct Request {
   bool clear = false;
   std::string ship;  // a folder for cubins
   bool control_only = false;
-  bool one_for_all = false;                    // a schedule alone, where nothing hangs on it
+  bool one_for_all = false;                    // a schedule alone, where nothing depends on it
   std::int64_t valued_operations = INT64_MAX;  // of it: sizes behind them have no values
   bool provenance = false;
   bool diff = false;

@@ -64,7 +64,7 @@ void CommandLine::add_simulate() {
   simulate
       ->add_option("--more-schedules", request_.more_schedules,
                    "Of --faults, at most so many of each size, without arithmetic: for a fault "
-                   "that is not found before and that hangs on the order of the work")
+                   "that is not found before and that depends on the order of the work")
       ->needs("--faults")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40))
       ->capture_default_str();
@@ -128,8 +128,8 @@ void CommandLine::add_simulate() {
       ->excludes("--time");
   simulate
       ->add_flag("--one-for-all", request_.one_for_all,
-                 "One schedule alone of each size in which nothing hangs on the order of the "
-                 "work: it stands for all (docs/debugging.md). Other sizes share the "
+                 "One schedule alone of each size in which nothing depends on the order of the "
+                 "work: it stands for all (docs/proof.md). Other sizes share the "
                  "schedules: each has one, and small ones have most")
       ->excludes("--faults")
       ->excludes("--time");

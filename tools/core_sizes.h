@@ -15,7 +15,7 @@ namespace tilewright::tools {
 // Sizes in which kernels for a core with explicit memories do all that they do, with little work.
 struct CoreSizes {
   std::vector<ir::Kernel> kernels;
-  // Of what the request leaves open: "heads=2", on which builds hang and which all have, and
+  // Of what the request leaves open: "heads=2", on which builds depend and which all have, and
   // lengths, "keys=323".
   std::vector<std::vector<std::string>> choices;
   // Of a program that divides its work among all cores: on many of them, so many parts that what

@@ -126,7 +126,7 @@ int list(const Request& request) {
   if (request.cases) return list_cases(request);
   if (!request.settings.empty()) {
     Diagnostic(
-        {}, fmt::format("--set {}: what is listed hangs on no setting", request.settings.front()))
+        {}, fmt::format("--set {}: what is listed depends on no setting", request.settings.front()))
         .fix("--cases lists the cases of a kernel's settings")
         .raise();
   }

@@ -41,10 +41,10 @@ bool draws(const Simulated& simulated, const simulator::MachineOptions& options)
   return options.control_only && simulated.has_conditions;
 }
 
-// All launches of a schedule; whether none of them has a fault. Clears `hangs` where nothing in
-// them hangs on the order of the work.
+// All launches of a schedule; whether none of them has a fault. Clears `order_matters` where
+// nothing in them depends on the order of the work.
 bool launch(const Request& request, const Simulated& simulated, simulator::MachineOptions options,
-            Outcome& outcome, bool& hangs) {
+            Outcome& outcome, bool& order_matters) {
   bool any = false;
   simulator::OwnedMemory owned;
   options.owned = &owned;
@@ -76,20 +76,20 @@ bool launch(const Request& request, const Simulated& simulated, simulator::Machi
     // The next one would be the same.
     if (options.timing && !any && !draws(simulated, options) && owned.buffers.empty()) break;
   }
-  hangs = any;
+  order_matters = any;
   return true;
 }
 
-// One schedule, with what its results are off by. Whether something hangs on the order of the work;
-// true too where a fault ended it.
+// One schedule, with what its results are off by. Whether something depends on the order of the
+// work; true too where a fault ended it.
 bool execute_one(const Request& request, const Execution& execution, std::uint64_t seed, Case& done,
                  Outcome& outcome) {
   simulator::MachineOptions options = execution.options;
   options.seed = seed;
   options.control_only = options.control_only || done.without_values;
-  bool hangs = true;
+  bool order_matters = true;
   const std::int64_t before = outcome.operations;
-  const bool finished = launch(request, execution.simulated, options, outcome, hangs);
+  const bool finished = launch(request, execution.simulated, options, outcome, order_matters);
   if (done.operations == 0) done.operations = outcome.operations - before;
   // What a faulty execution leaves in the outputs means nothing.
   if (finished && !options.control_only && execution.simulated.compare) {
@@ -98,7 +98,7 @@ bool execute_one(const Request& request, const Execution& execution, std::uint64
       done.comparison = std::move(comparison);
     }
   }
-  return !finished || hangs || draws(execution.simulated, options);
+  return !finished || order_matters || draws(execution.simulated, options);
 }
 
 // All schedules of the one.
@@ -117,9 +117,9 @@ void execute_alone(const Request& request, const Execution& execution, Outcome& 
   for (std::int64_t schedule = 0; schedule < done.schedules; ++schedule) {
     const std::int64_t step = delays ? spread(schedule, done.schedules, available) : schedule;
     const std::uint64_t seed = request.seed + static_cast<std::uint64_t>(step);
-    const bool hangs = execute_one(request, execution, seed, done, outcome);
+    const bool order_matters = execute_one(request, execution, seed, done, outcome);
     progress.advance();
-    if (execution.options.timing && !hangs) {
+    if (execution.options.timing && !order_matters) {
       done.one_for_all = true;
       break;
     }
@@ -127,8 +127,9 @@ void execute_alone(const Request& request, const Execution& execution, Outcome& 
   outcome.cases.push_back(std::move(done));
 }
 
-// Of each how many of all schedules, where the first one took so many operations. Faults that hang
-// on the order show in the smallest sizes: one that takes twice as long has a sixteenth as many.
+// Of each how many of all schedules, where the first one took so many operations. Faults that
+// depend on the order show in the smallest sizes: one that takes twice as long has a sixteenth as
+// many.
 std::vector<std::int64_t> shares_of(std::int64_t schedules,
                                     const std::vector<std::int64_t>& operations) {
   const auto weight = [](std::int64_t each) {

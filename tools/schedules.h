@@ -22,7 +22,7 @@ struct Simulated {
   std::function<simulator::MachineReport(const simulator::MachineOptions&)> launch;
   std::int64_t launches = 1;  // calls of it in a schedule, one after the other
   std::int64_t bytes = 0;     // of its tensors: which of several sizes are small
-  // Conditions hang on data. Without arithmetic the seed draws them.
+  // Conditions depend on data. Without arithmetic the seed draws them.
   bool has_conditions = false;
   // The results of the last call; null where nothing is compared.
   std::function<library::Comparison()> compare;
@@ -74,8 +74,8 @@ struct Execution {
 };
 
 // Executes each in the request's schedules, and adds what came of it to the outcome. With
-// --one-for-all those in which something hangs on the order of the work share them: each has one at
-// least, and small ones have most. Small ones come first there, and have values until so many
+// --one-for-all those in which something depends on the order of the work share them: each has one
+// at least, and small ones have most. Small ones come first there, and have values until so many
 // operations are executed as the request says.
 void execute(const Request& request, const std::vector<Execution>& all, Outcome& outcome);
 

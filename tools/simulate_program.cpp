@@ -264,7 +264,7 @@ int simulate_program(const Request& request, const compiler::Target& target) {
   refuse_kernel_options(request);
   const ir::Program program = read_program(request);
   const DimValues sizes = sizes_of(request, program);
-  // What a run does hangs on what it reads: one of each seed, for faults.
+  // What a run does depends on what it reads: one of each seed, for faults.
   const bool reads = !program.reads.empty() && request.faults;
   std::vector<Cut> cuts;
   for (std::uint64_t seed = 0; seed < (reads ? kInputsOfFaults : 1); ++seed) {

@@ -18,11 +18,13 @@
 // Races and deadlocks raise nothing here: the simulator finds them.
 namespace tilewright {
 
+// How many buffers a ring has, 1 or more.
 struct Stages {
   int count;
 };
 inline Stages stages(int count) { return {count}; }
 
+// The size of a role, in warps. A warpgroup is four of them.
 struct WarpCount {
   int count;
 };
@@ -47,6 +49,7 @@ class RoleSpec {
   std::function<void(Index)> body;
   SourceLocation where;
 };
+// `budget` is registers(n), n registers of 32 bits a thread (require.h).
 template <typename Body>
 RoleSpec role(std::string name, WarpCount warps, RegisterBudget budget, Body body,
               SourceLocation where = here()) {
@@ -115,6 +118,7 @@ class SharedTile : public SharedView {
              const SharedMap& map, SourceLocation where = here());
 };
 
+// A tile of each of a ring's stages. rows is a multiple of 8, or 1, as of a SharedTile.
 struct TileShape {
   DType dtype;
   int rows;
@@ -244,9 +248,10 @@ void tma_store(const TensorView& to, const SharedView& from, SourceLocation wher
 enum class Reduction { add, min, max };
 void tma_reduce(const TensorView& to, const SharedView& from, Reduction how = Reduction::add,
                 SourceLocation where = here());
+// Makes one group of the tma_store and tma_reduce that this thread has issued since its last group.
 void bulk_commit(SourceLocation where = here());
-// Until at most `groups` of this thread's are under way: their sources may be written again (read),
-// or their results are in memory.
+// Waits until at most `groups` of this thread's groups are under way. Of the others the sources may
+// be written again (bulk_wait_read), or the results are in memory (bulk_wait).
 void bulk_wait_read(int groups, SourceLocation where = here());
 void bulk_wait(int groups, SourceLocation where = here());
 
@@ -271,7 +276,9 @@ Tile load(const SharedView& from, SourceLocation where = here());
 class NamedBarrier {
  public:
   NamedBarrier(Kernel& kernel, int threads, int count = 1, SourceLocation where = here());
+  // Waits until `threads` threads have come to the barrier of this number, from 0.
   void sync(const IndexOperand& index = 0);
+  // Counts as having come, without waiting.
   void arrive(const IndexOperand& index = 0);
 
  private:
@@ -299,11 +306,14 @@ class ClusterBarrier {
 void elect(const std::function<void()>& body, SourceLocation where = here());
 // Orders what the lanes of a warp have done in memory before what one of them does next.
 void warp_sync(SourceLocation where = here());
+// Between this thread's accesses to shared memory and those of TMA or of products that follow: they
+// go through different proxies of PTX, which no barrier orders.
 void fence_proxy_async(SourceLocation where = here());
-Index cta_index(SourceLocation where = here());
-Index cta_count(SourceLocation where = here());
-Index cluster_rank(SourceLocation where = here());
-Index warp_index(SourceLocation where = here());  // in its warpgroup
+Index cta_index(SourceLocation where = here());     // of the grid's CTAs, from 0
+Index cta_count(SourceLocation where = here());     // how many CTAs the grid has
+Index cluster_rank(SourceLocation where = here());  // of this CTA in its cluster, from 0
+Index warp_index(SourceLocation where = here());    // in its warpgroup, 0 to 3
+// All threads of all CTAs of the cluster meet.
 void cluster_sync(SourceLocation where = here());
 
 // i32 values in shared memory: written by one lane of a warp, read by all.
@@ -317,7 +327,7 @@ class SharedIntegers {
   Handle shared_;
 };
 
-// The number of multiprocessors of the device that runs the kernel.
+// The number of multiprocessors of the device that runs the kernel, at least 1.
 Dim multiprocessors();
 
 }  // namespace tilewright

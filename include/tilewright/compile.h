@@ -26,7 +26,7 @@ struct CompileOptions {
   Schedule schedule = {};
   // For kernels of the library: ScheduleOptions::rules_folder.
   std::string rules_folder = {};
-  // NVRTC compiles again what the cache of built kernels has, and the cache keeps that.
+  // Builds by NVRTC even if the cache of built kernels has the kernel, and replaces it there.
   bool build_afresh = false;
   // A GPU, real or simulated, checks the indices, blocks and ends that loaded numbers and integer
   // scalars decide, where it accesses memory. A run on cuda then ends when the work is done. One

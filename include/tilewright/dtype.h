@@ -5,8 +5,8 @@
 
 namespace tilewright {
 
-// Element types of tensors, tiles and scalars. `boolean` is the result of comparisons; it has no
-// place in memory and therefore no size. i8, u8 and u32 are formats of memory: tiles of them are
+// Element types of tensors, tiles and scalars. `boolean` is the result of comparisons, and never
+// lies in a tensor. i8, u8 and u32 are formats of memory: tiles of them are
 // loaded, stored, rearranged, cast, and those of u32 added to memory (ranks.h); other arithmetic
 // takes what they are cast to.
 enum class DType : std::uint8_t { f32, f16, bf16, f8e4m3, i32, i64, i8, u8, u32, boolean };
@@ -21,7 +21,7 @@ inline constexpr DType i8 = DType::i8;
 inline constexpr DType u8 = DType::u8;
 inline constexpr DType u32 = DType::u32;
 
-// Bytes of one element; a boolean counts as one.
+// Bytes of one element; 1 for `boolean`.
 int size_of(DType type);
 bool is_float(DType type);
 bool is_integer(DType type);

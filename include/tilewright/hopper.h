@@ -9,22 +9,25 @@
 // product of, and in kernels whose target has no wgmma.
 namespace tilewright {
 
-// a {64, k} (shared, or registers) times b {k, n} (shared) for this warpgroup: one commit group.
+// a {64, k} (shared, or registers) times b {k, n} (shared) for this warpgroup, with f32 sums {64,
+// n}. Each call is one commit group. With `accumulator` {64, n} the product is added to it.
 Pending wgmma(const SharedView& a, const SharedView& b, SourceLocation where = here());
 Pending wgmma(const TileOperand& a, const SharedView& b, SourceLocation where = here());
 Pending wgmma(const SharedView& a, const SharedView& b, const Tile& accumulator,
               SourceLocation where = here());
 Pending wgmma(const TileOperand& a, const SharedView& b, const Tile& accumulator,
               SourceLocation where = here());
-// Adds to what is in flight: the products run one after the other. A tile a may not be read or
-// written before a wait for one of the products behind it.
+// Adds to a product that is in flight: the two run one after the other. If `a` is in registers, it
+// may not be read or written before a wait for this product or a later one.
 Pending wgmma(const SharedView& a, const SharedView& b, const Pending& accumulator,
               SourceLocation where = here());
 Pending wgmma(const TileOperand& a, const SharedView& b, const Pending& accumulator,
               SourceLocation where = here());
+// Waits for the product, and gives its result. Later products may stay in flight.
 Tile wait(const Pending& product, SourceLocation where = here());
 // Waits for the product without reading it: its operands may be overwritten.
 void retire(const Pending& product, SourceLocation where = here());
+// The tile as a product that is already over: for loops that carry a product around.
 Pending as_pending(const TileOperand& tile, SourceLocation where = here());
 
 // A product's result {64, columns} as {64 * columns}, in the order of the registers of the

@@ -77,13 +77,13 @@ class Tensor {
 
 // Elements that do not exist are read as zero and take no part in reductions and products.
 Tile load(const TensorView& view, SourceLocation where = here());
-// What the L2 cache gives up for other memory, and what it keeps: a hint, which no result depends
-// on.
+// A hint for the L2 cache: which lines it gives up first, and which last. No result depends on it.
 enum class Cache { normal, evict_first, evict_last };
-// As above, of an input. evict_first is for what is read once in all; registers are not loaded with
-// evict_last, which tma_load takes. Raises Error(usage) for that one, and for a tensor that the
-// kernel may write.
+// The same with a hint, for an input. evict_first is for what the whole launch reads once. Raises
+// Error(usage) for evict_last, which only tma_load takes, and for a tensor that the kernel may
+// write.
 Tile load(const TensorView& view, Cache cache, SourceLocation where = here());
+// The tile has the view's shape. Floats are rounded to the tensor's dtype, and integers have it.
 // Only elements that exist are written.
 void store(const TensorView& view, const TileOperand& tile, SourceLocation where = here());
 // Which elements of a tile a thread holds, for authors who declare it. Digit d of a register's, a
@@ -222,22 +222,25 @@ class Kernel {
   Kernel(Kernel&&) noexcept;
   Kernel& operator=(Kernel&&) noexcept;
 
+  // A symbolic size, in elements. Each launch binds it by the axes of its tensors.
   Dim dim(std::string name, DimFacts facts = {}, SourceLocation where = here());
-  // A tensor of 1 to 5 axes. Its shape may be expressions of dims, which a launch's tensors bind.
+  // A tensor of 1 to 5 axes: only read (in), written without being read before (out), or both
+  // (inout). Its shape may be expressions of dims. A launch takes tensors in the order of these
+  // calls.
   Tensor in(std::string name, DType dtype, std::vector<Dim> shape, SourceLocation where = here());
   Tensor out(std::string name, DType dtype, std::vector<Dim> shape, SourceLocation where = here());
   Tensor inout(std::string name, DType dtype, std::vector<Dim> shape,
                SourceLocation where = here());
 
-  // A number of f32 or i32 that each launch gives, in order among the scalars.
+  // A number of f32 or i32 that each launch gives, in the order of these calls.
   Scalar scalar(std::string name, DType dtype, SourceLocation where = here());
 
   // `count` i32 values that no caller passes: zero at the first launch, and every launch leaves
   // them zero for the next (checked by the simulator). Launches of different streams have their
   // own.
   Tensor workspace(std::string name, int count, SourceLocation where = here());
-  // {rows, columns} f32 values that no caller passes and that hold anything when a launch begins:
-  // what CTAs hand each other. Launches of different streams have their own.
+  // {rows, columns} f32 values that no caller passes, through which CTAs hand each other data. They
+  // hold anything when a launch begins. Launches of different streams have their own.
   Tensor scratch(std::string name, int rows, int columns, SourceLocation where = here());
 
   // Ranks: the GPUs of a node that run the kernel together (ranks.h), each once a launch.

@@ -145,7 +145,7 @@ struct LibraryKernel {
   std::function<std::vector<std::vector<double>>(const OptionValues&,
                                                  const std::vector<HostTensor>& inputs)>
       rounded = {};
-  // Without inputs where it hangs on what they hold, as the sequences' lengths: of equal ones.
+  // Without inputs where it depends on what they hold, as the sequences' lengths: of equal ones.
   std::function<double(const OptionValues&, const std::vector<HostTensor>& inputs)>
       floating_operations;
 };

@@ -18,14 +18,14 @@
 
 // The host's side of kernels, on the GPU of one or of several ranks: what is launched and copied on
 // which stream, and what waits for what. It is recorded once, by ordinary C++, and then simulated
-// or run, as often as one likes. Its shapes may hang on dims, which each run binds: one recording
+// or run, as often as one likes. Its shapes may depend on dims, which each run binds: one recording
 // serves all lengths.
 //
 // Every function that records raises Error(usage) at its caller's line: for names that are taken,
 // for what is of another program, for parts outside of their buffer, for tensors or scalars that
 // the kernel does not take, and, in a program of one rank without words, for reading scratch or
-// outputs that nothing has written. Sizes, starts and counts are in elements. What hangs on dims is
-// checked by the run that binds them, and raises Error(usage) at the same line.
+// outputs that nothing has written. Sizes, starts and counts are in elements. What depends on dims
+// is checked by the run that binds them, and raises Error(usage) at the same line.
 namespace tilewright {
 
 namespace ir {
@@ -37,7 +37,7 @@ class Program;
 // The values of a program's dims, by name.
 using DimValues = std::map<std::string, std::int64_t>;
 
-// A number that may hang on how often the program has run, and on what a run is given:
+// A number that may depend on how often the program has run, and on what a run is given:
 // base + per_run * (1, 2, 3, ...) + the terms. That of a word is an integer, and counts modulo
 // 2^32.
 struct RunNumber {
@@ -76,7 +76,7 @@ class Part {
  public:
   // Rows first .. first + count - 1 of the part's first axis.
   Part rows(const Dim& first, const Dim& count, SourceLocation where = here()) const;
-  // One start and one size an axis.
+  // The box of these starts and sizes, one of each for an axis.
   Part box(const std::vector<Dim>& starts, const std::vector<Dim>& sizes,
            SourceLocation where = here()) const;
   // One element of a vector, such as a word of signals.
@@ -162,8 +162,9 @@ class Stream {
   // reach each other's memory, this is how data passes, by NCCL; a rank does so in one stream.
   void exchange(const std::string& name, const std::vector<Sent>& sent,
                 const std::vector<int>& from, SourceLocation where = here()) const;
+  // The event of all that is in this stream so far.
   Event record(SourceLocation where = here()) const;
-  // Of the same rank.
+  // What follows in this stream begins behind the event, which is of the same rank.
   void wait(const Event& event, SourceLocation where = here()) const;
 
  private:
@@ -290,9 +291,9 @@ struct SimulationOptions {
 };
 
 struct SimulationFault {
-  std::string kind;  // docs/debugging.md
-  SourceLocation first, second;
-  std::string text;  // for a person: places, lines, what is missing
+  std::string kind;              // "race", "deadlock", ...: docs/debugging.md#kinds-of-faults
+  SourceLocation first, second;  // the accesses, or the waits; the second may be none
+  std::string text;              // for a person: places, lines, what is missing
 };
 
 struct SimulationReport {
@@ -330,7 +331,7 @@ class ProgramExecutable {
   // is allocated at the first run of a stream and size, and kept, so that later runs can be
   // captured in a CUDA graph. A graph works in the scratch of the stream that was captured: it must
   // not run at the same time as that stream's runs, or as itself. It may be called by several
-  // threads at once. Raises a usage error for a program that hangs on more than that, for tensors
+  // threads at once. Raises a usage error for a program that depends on more than that, for tensors
   // that do not fit, and for a capture of a first run; Error(unavailable) for a target that only
   // builds; Error(result) for a fault on a simulated GPU.
   void run(const std::vector<TensorRef>& tensors, const std::vector<double>& scalars = {},
@@ -362,9 +363,9 @@ class ProgramExecutable {
   // write the words of other GPUs, and kernels of one warp those of their own, and wait for words:
   // a run that is no graph costs more. A kernel that waits for words begins behind such kernels of
   // the rank's other streams that stand before it. Raises a usage error where a scalar of a kernel
-  // hangs on the number of the run, and where such a kernel would have to run beside one that waits
-  // for what comes behind it. A capture is a usage error without this, under TILEWRIGHT_WATCH, and
-  // in a group of several nodes.
+  // depends on the number of the run, and where such a kernel would have to run beside one that
+  // waits for what comes behind it. A capture is a usage error without this, under
+  // TILEWRIGHT_WATCH, and in a group of several nodes.
   void count_on_gpus();
   // Returns when all such runs have ended, in all ranks of a group: by all of them. Other than a
   // wait for the stream, it raises Error(unavailable) for a rank that has died. The latest run's

@@ -359,19 +359,24 @@ TILEWRIGHT_BESIDE_INDEX(min)
 TILEWRIGHT_BESIDE_INDEX(max)
 #undef TILEWRIGHT_BESIDE_INDEX
 
+// Functions of elements, down to clamp. Axes of size 1 stretch, and the result has the operands'
+// dtype. abs, where and clamp take integers too, the others floats alone. docs/numerics.md says in
+// which precision each target computes them.
+// a * b + c, rounded once.
 Tile fma(const TileOperand& a, const TileOperand& b, const TileOperand& c);
+// a where the condition is true, else b.
 Tile where(const TileOperand& condition, const TileOperand& a, const TileOperand& b);
 Tile abs(const TileOperand& a);
 Tile exp(const TileOperand& a);
 Tile exp2(const TileOperand& a);
-// 2^a within 3e-6 of it, and 0 below 2^-126: by products and sums, for kernels that keep the unit
-// for special functions busy.
+// 2^a with a relative error of 3e-6 at most, and 0 below 2^-126. It is computed by products and
+// sums, for kernels in which the unit for special functions is the bottleneck.
 Tile exp2_polynomial(const TileOperand& a);
 Tile log(const TileOperand& a);
 Tile log2(const TileOperand& a);
 Tile sqrt(const TileOperand& a);
-Tile rsqrt(const TileOperand& a);
-Tile rcp(const TileOperand& a);
+Tile rsqrt(const TileOperand& a);  // 1 / sqrt(a)
+Tile rcp(const TileOperand& a);    // 1 / a
 Tile tanh(const TileOperand& a);
 Tile log1p(const TileOperand& a);  // log(1 + a), accurate near 0
 Tile expm1(const TileOperand& a);  // exp(a) - 1, accurate near 0
@@ -386,7 +391,7 @@ Tile sigmoid(const TileOperand& a);  // 1 / (1 + exp(-a))
 Tile clamp(const TileOperand& a, const TileOperand& low, const TileOperand& high);
 
 // Along `axis`, which keeps size 1. Elements that do not exist are left out; of none the sum is 0,
-// the maximum -inf.
+// the maximum -inf. Sums of floats are in f32, and then rounded to the dtype of `a`.
 Tile reduce_sum(const TileOperand& a, int axis);
 Tile reduce_max(const TileOperand& a, int axis);
 Tile reduce_min(const TileOperand& a, int axis);
@@ -395,10 +400,12 @@ Tile reduce_min(const TileOperand& a, int axis);
 // explicit level each warp asks about the elements that it holds, so that the warps of a warpgroup
 // may differ.
 Condition any(const TileOperand& a);
-// The same for what is right either way, such as leaving out a rescaling that no row needs: warps
-// may differ, elements that do not exist may count, and lanes may ask parts of a reduce_sum.
+// The same for decisions that are right either way, such as whether to leave out a rescaling that
+// no row needs. Warps may decide differently, elements that do not exist may count, and a
+// reduce_sum may be asked before it is complete.
 Condition any_nearby(const TileOperand& a);
 
+// A tile whose elements are all `value`, rounded to the dtype.
 Tile full(std::initializer_list<Extent> shape, double value, DType dtype = f32,
           SourceLocation where = here());
 Tile full(std::initializer_list<Extent> shape, const Scalar& value, SourceLocation where = here());
@@ -406,7 +413,8 @@ Tile zeros(std::initializer_list<Extent> shape, DType dtype = f32, SourceLocatio
 // The coordinate along `axis`, i32.
 Tile iota(std::initializer_list<Extent> shape, int axis, SourceLocation where = here());
 
-// a {m, k} times b {k, n}, summed in f32; the second form adds to `accumulator`.
+// a {m, k} times b {k, n}, of one dtype. The sums {m, n} are f32, or i32 of integers. The second
+// form adds to `accumulator`.
 Tile dot(const TileOperand& a, const TileOperand& b);
 Tile dot(const TileOperand& a, const TileOperand& b, const TileOperand& accumulator);
 

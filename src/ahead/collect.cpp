@@ -66,7 +66,7 @@ void check_program(const ir::Program& program) {
            "queue all of it on one stream");
   }
   if (!program.scopes.empty()) {
-    refuse(name, program.scopes.front().where, "what it does hangs on numbers that a run reads",
+    refuse(name, program.scopes.front().where, "what it does depends on numbers that a run reads",
            "run it from C++");
   }
   std::vector<DimSource> tensors;
@@ -87,7 +87,7 @@ void check_program(const ir::Program& program) {
     }
     for (const RunNumber& scalar : operation.scalars) {
       if (scalar.per_run == 0) continue;
-      refuse(name, operation.where, "a scalar hangs on the number of the run",
+      refuse(name, operation.where, "a scalar depends on the number of the run",
              "make it a scalar of the program");
     }
   }

@@ -15,7 +15,7 @@ class ClusterValues {
   explicit ClusterValues(const ir::Kernel& kernel);
   // How many different values there are at most: 1 where all CTAs have the same.
   std::int64_t different(ir::ValueId value) const;
-  // The value by rank, where it hangs on nothing else; else none.
+  // The value by rank, where it depends on nothing else; else none.
   std::vector<std::int64_t> by_rank(ir::ValueId value) const;
 
  private:

@@ -52,13 +52,12 @@ std::size_t tensors_passed(const ir::Kernel& kernel) {
       .raise();
 }
 
-// What a caller's run may not hang on: other GPUs, other streams, and how often it has run. On the
-// host each run has new streams and signals, and its number is 1.
+// What a caller's run may not depend on: other GPUs, other streams, and how often it has run. On
+// the host each run has new streams and signals, and its number is 1.
 void check_callable(const ir::Program& program, const compiler::Target& target) {
   constexpr const char* kRanks = "load a ProgramMemory, run and store it: that is for all programs";
   const bool on_gpus = target.kind == TargetKind::cuda || target.kind == TargetKind::architecture;
-  if (program.ranks > 1 && !on_gpus) return;
-  if (program.ranks > 1) {
+  if (on_gpus && program.ranks > 1) {
     refuse(program, program.where, "it has " + ir::ranks_text(program.ranks),
            "run_on_gpus() takes the tensors of all of them");
   }
@@ -74,7 +73,7 @@ void check_callable(const ir::Program& program, const compiler::Target& target) 
   for (const ir::ProgramOperation& operation : program.operations) {
     for (const RunNumber& scalar : operation.scalars) {
       if (scalar.per_run == 0) continue;
-      refuse(program, operation.where, "a scalar hangs on the number of the run",
+      refuse(program, operation.where, "a scalar depends on the number of the run",
              "make it a scalar of the program, which each run is given");
     }
   }

@@ -45,7 +45,7 @@ class ProgramSteps {
     const ir::ProgramOperation* operation = nullptr;
     int rank = 0;
     const compiler::CompiledKernel* kernel = nullptr;
-    std::optional<compiler::CompiledKernel::Ready> launch;  // none: its scalars hang on the run
+    std::optional<compiler::CompiledKernel::Ready> launch;  // none: its scalars depend on the run
     std::vector<ir::CopiedRows> rows;
     std::vector<Word> words;  // of operations that follow each other, by one of the driver's calls
     std::string about;        // the words, for errors

@@ -41,10 +41,11 @@ Kernel word_kernel(const std::string& name, const Body& body) {
 void refuse_counted_scalars(const ir::Program& program, const ir::ProgramOperation& launch) {
   for (const RunNumber& scalar : launch.scalars) {
     if (scalar.per_run == 0) continue;
-    Diagnostic(launch.where,
-               fmt::format("launch: a scalar of kernel {} hangs on the number of the run, which is "
-                           "to be kept on the GPUs",
-                           program.kernels[launch.kernel]->name))
+    Diagnostic(
+        launch.where,
+        fmt::format("launch: a scalar of kernel {} depends on the number of the run, which is "
+                    "to be kept on the GPUs",
+                    program.kernels[launch.kernel]->name))
         .token("launch")
         .fix("Kernel::epoch in place of the scalar; or count the runs on the host")
         .raise();

@@ -30,7 +30,7 @@ bool is_word_kernel(const ir::Program& program, const ir::ProgramOperation& oper
 // Kernels by which runs find their numbers in memory, of each rank of this process.
 class CountKernels {
  public:
-  // Raises a usage error, at the launch's line, for a scalar that hangs on the number of the run,
+  // Raises a usage error, at the launch's line, for a scalar that depends on the number of the run,
   // and for a kernel that would stand in the way of the words that it waits for.
   CountKernels(const ir::Program& recorded, const ProgramRanks& ranks,
                compiler::BuildOptions options);

@@ -14,7 +14,7 @@ struct AdditionOrders {
   simulator::Fault fault;       // no kind: none
   std::uint64_t seed = 0;       // of the fault
   std::int64_t operations = 0;  // of all of them
-  std::string timing;           // what hangs on the order of the work nevertheless
+  std::string timing;           // what depends on the order of the work nevertheless
   simulator::ArrivalsInTime arrivals;
   std::vector<std::int64_t> phases;  // that mbarriers have completed, of each order
   bool all = false;                  // there are no more orders

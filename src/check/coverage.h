@@ -57,8 +57,8 @@ struct Coverage {
   std::vector<const ir::Operation*> missing(const ir::Kernel& machine) const;
 };
 
-// Of one run, in which conditions that hang on data are drawn by the seed; with arithmetic they are
-// as the data says. Adds the operations that it executed.
+// Of one run, in which conditions that depend on data are drawn by the seed; with arithmetic they
+// are as the data says. Adds the operations that it executed.
 Coverage coverage_of(const ir::Kernel& machine, const Arguments& arguments,
                      std::int64_t multiprocessors, std::uint64_t seed, std::int64_t& operations,
                      bool control_only = true);

@@ -71,12 +71,12 @@ MutantRun look_for_fault(const ir::Kernel& changed, const ProofOptions& options,
   MutantRun more = runner.run_order(
       changed, runner.that_tell(result.mutant, runner.that_may_reach(result.mutant)));
   if (!more.clean()) return more;
-  // Values are those of any order, but where conditions hang on them.
+  // Values are those of any order, but where conditions depend on them.
   const bool in_order = of_values && !runner.draws();
   WorkloadNumbers reached = runner.that_reach(result.mutant, runner.usual());
   const bool by_usual = !reached.empty();
   if (!in_order) {
-    // What leaves all accesses in order leaves the results, unless conditions hang on these.
+    // What leaves all accesses in order leaves the results, unless conditions depend on these.
     WorkloadNumbers valued = telling;
     if (!of_values && !runner.draws() && by_usual)
       valued = {runner.cheapest_first(reached).front()};
@@ -119,10 +119,10 @@ MutantRun look_for_fault(const ir::Kernel& changed, const ProofOptions& options,
     usual.arrivals.join(more.arrivals);
     timing = usual.arrivals.never_awaited();
   }
-  // In the others nothing hangs on it: the one run stands for all of their schedules.
+  // In the others nothing depends on it: the one run stands for all of their schedules.
   if (!runner.draws()) {
     const auto stands_for_all = [&](std::size_t i) {
-      return usual.hanging.count(i) + more.hanging.count(i) == 0;
+      return usual.order_dependent.count(i) + more.order_dependent.count(i) == 0;
     };
     reached.erase(std::remove_if(reached.begin(), reached.end(), stands_for_all), reached.end());
   }
@@ -146,11 +146,12 @@ MutantRun look_for_fault(const ir::Kernel& changed, const ProofOptions& options,
   if (of_values) {
     result.reason = why_not_wrong(runner);
   } else if (timing.empty()) {
-    find_equivalent(result,
-                    "nothing hangs on the order of the work, and in no order is anything unordered "
-                    "without it: other waits order the same");
+    find_equivalent(
+        result,
+        "nothing depends on the order of the work, and in no order is anything unordered "
+        "without it: other waits order the same");
   } else {
-    result.reason = fmt::format("it hangs on the order of the work, as {}", timing);
+    result.reason = fmt::format("it depends on the order of the work, as {}", timing);
   }
   return {};
 }

@@ -20,11 +20,11 @@ struct ProofOptions {
   std::uint64_t seed = 0;      // of the first schedule
   std::int64_t schedules = 4;  // of each usual workload, with values
   // Without arithmetic, of each usual workload that comes to a mutant which has not shown, and in
-  // which something hangs on the order of the work: so many, or `few` once all together have
+  // which something depends on the order of the work: so many, or `few` once all together have
   // executed so many operations of warps.
   std::int64_t more = 1000;
   std::int64_t few = 8;
-  std::int64_t drawn = 32;  // instead of `more`, where conditions hang on nothing but data
+  std::int64_t drawn = 32;  // instead of `more`, where conditions depend on nothing but data
   std::int64_t operations = 10'000'000;  // some seconds
   std::int64_t launches = 2;             // one after the other, in each schedule
   unsigned threads = 0;                  // 0: one for each core
@@ -112,17 +112,17 @@ HeldRun run_held(
     std::int64_t operations,
     const std::function<simulator::MachineReport(const simulator::MachineOptions&)>& run);
 
-// Whether a condition of the kernel hangs on what it computes in registers. A run without
+// Whether a condition of the kernel depends on what it computes in registers. A run without
 // arithmetic then draws it.
 bool draws_conditions(const ir::Kernel& machine);
 
 // Runs every mutant of the machine form on one workload after the other until a fault shows, on as
 // many multiprocessors as a cluster has CTAs. Same options, same results, whatever the threads.
 //
-// Where nothing hangs on the order of the work (simulator/machine/timing.h), one run of a workload
-// stands for all its schedules. A mutant that breaks an order alone, and whose runs are clean on
-// every workload that comes to it, is then equivalent: what it leaves out is ordered all the same.
-// Where something does hang on it, no number of schedules makes a mutant equivalent.
+// Where nothing depends on the order of the work (simulator/machine/timing.h), one run of a
+// workload stands for all its schedules. A mutant that breaks an order alone, and whose runs are
+// clean on every workload that comes to it, is then equivalent: what it leaves out is ordered all
+// the same. Where something does depend on it, no number of schedules makes a mutant equivalent.
 //
 // Raises when the kernel itself is not clean. `begin` is told how many mutants there are.
 std::vector<MutantResult> prove_by_faults(const ir::Kernel& machine,

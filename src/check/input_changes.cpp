@@ -20,7 +20,7 @@ constexpr double kGrowth = 2;
 // others, and not more.
 constexpr double kApart = 8;
 // What such operands are, or sums of products of two of them along the last axis: functions such as
-// tanh and sigmoid are neither 0 nor 1 there, and hang on all of their terms.
+// tanh and sigmoid are neither 0 nor 1 there, and depend on all of their terms.
 constexpr double kSum = 3;
 // exp(-kFarSum / sqrt(256)) is 0 in f32.
 constexpr double kFarSum = 3072;

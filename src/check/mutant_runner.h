@@ -28,11 +28,11 @@ struct MutantRun {
   simulator::Fault fault;  // of the first schedule that shows one; no kind: all are clean
   std::size_t workload = 0;
   std::uint64_t seed = 0;
-  // What hangs on the order of the work: whatever it is, or what CTAs find in words alone.
+  // What depends on the order of the work: whatever it is, or what CTAs find in words alone.
   std::string timing = {}, words = {};
   simulator::ArrivalsInTime arrivals = {};
-  std::set<std::size_t> hanging = {};  // workloads in which something does
-  std::int64_t phases = 0;             // of mbarriers that a kernel without a change completes
+  std::set<std::size_t> order_dependent = {};  // workloads in which something does
+  std::int64_t phases = 0;  // of mbarriers that a kernel without a change completes
   std::vector<std::vector<std::uint16_t>> written = {};  // MachineReport::written
   std::int64_t taken = 0;                                // MachineReport
 
@@ -40,7 +40,7 @@ struct MutantRun {
   void add_timing(const MutantRun& other) {
     if (timing.empty()) timing = other.timing;
     if (words.empty()) words = other.words;
-    if (!other.timing.empty() || !other.words.empty()) hanging.insert(other.workload);
+    if (!other.timing.empty() || !other.words.empty()) order_dependent.insert(other.workload);
     arrivals.join(other.arrivals);
   }
 };
@@ -75,8 +75,8 @@ class MutantRunner {
   // Whether its results were the kernel's on all inputs so far, bit for bit.
   bool same_bits();
 
-  // Several schedules of each, with values: one where nothing hangs on the order of the work. What
-  // takes least time comes first, here and below.
+  // Several schedules of each, with values: one where nothing depends on the order of the work.
+  // What takes least time comes first, here and below.
   MutantRun run(const ir::Kernel& kernel, const WorkloadNumbers& workloads, std::int64_t schedules);
   // One launch of each, with values: of what changes nothing else. The order is the kernel's.
   MutantRun run_launch(const ir::Kernel& kernel, const WorkloadNumbers& workloads);

@@ -50,8 +50,8 @@ class OwnProgram {
 
   // How a mutant is run without checks of order.
   simulator::MachineOptions without_order(std::size_t number) const;
-  // With values of each case, where something hangs on the order of the work. Several sizes make up
-  // for several schedules of one.
+  // With values of each case, where something depends on the order of the work. Several sizes make
+  // up for several schedules of one.
   std::int64_t schedules() const { return cases_.size() == 1 ? options_.schedules : 1; }
 
  private:

@@ -30,12 +30,12 @@ struct Found {
   std::size_t number = 0;  // of the case
   std::uint64_t seed = 0;
   std::int64_t operations = 0;  // executed by warps
-  // What hangs on the order of the work, or on who comes first to a word; empty: nothing.
+  // What depends on the order of the work, or on who comes first to a word; empty: nothing.
   std::string timing = {}, words = {};
   simulator::ArrivalsInTime arrivals = {};
   bool is_handed_out = false;  // MachineReport
   explicit operator bool() const { return !fault.kind.empty(); }
-  bool hangs() const { return !timing.empty() || !words.empty(); }
+  bool depends_on_order() const { return !timing.empty() || !words.empty(); }
 };
 
 bool waits_in_streams(const ir::Program& program) {
@@ -85,7 +85,7 @@ class Prover {
          const std::vector<ir::Kernel>& its_kernels)
         : cases(all_cases),
           kernels(its_kernels),
-          hangs(cases.size(), draws_conditions(its_kernels)),
+          depends(cases.size(), draws_conditions(its_kernels)),
           stands_for_all(cases.size(), false),
           hands_out(cases.size(), false) {
       for (const ProgramCase& each : cases) {
@@ -94,8 +94,8 @@ class Prover {
     }
     void note(std::size_t number, const Found& found) {
       arrivals.join(found.arrivals);
-      if (stands_for_all[number] || !found.hangs()) return;
-      hangs[number] = true;
+      if (stands_for_all[number] || !found.depends_on_order()) return;
+      depends[number] = true;
       if (timing.empty()) timing = found.timing;
       if (words.empty()) words = found.words;
       if (!cases[number].one_cluster || found.words.empty()) return;
@@ -105,7 +105,7 @@ class Prover {
     const std::vector<ProgramCase>& cases;
     const std::vector<ir::Kernel>& kernels;
     std::vector<ir::Program> programs;
-    std::vector<bool> hangs;           // cases in which something hangs on the order of the work
+    std::vector<bool> depends;         // cases in which something depends on the order of the work
     std::vector<bool> stands_for_all;  // cases of which one run does
     std::vector<bool> hands_out;       // those of one cluster whose warps share numbers out
     // What does; and what clusters find in words that they share.
@@ -129,13 +129,13 @@ class Prover {
         return;
       }
       // Changes to waits, events and signals that leave everything in order leave the results too.
-      const bool hangs = !found.timing.empty();
-      const bool is_as_none = hangs && waits_as_none(seeded);
-      result.verdict = hangs && !is_as_none ? Verdict::undecided : Verdict::equivalent;
+      const bool depends = !found.timing.empty();
+      const bool is_as_none = depends && waits_as_none(seeded);
+      result.verdict = depends && !is_as_none ? Verdict::undecided : Verdict::equivalent;
       result.reason =
           is_as_none ? "it waits for less, and in no order is anything unordered without the wait"
-          : hangs    ? fmt::format("it hangs on the order of the work, as {}", found.timing)
-                     : "nothing hangs on the order of the work, and in no order is anything "
+          : depends  ? fmt::format("it depends on the order of the work, as {}", found.timing)
+                     : "nothing depends on the order of the work, and in no order is anything "
                        "unordered without it: other waits order the same, or nothing has to be";
     } catch (const OwnFault& own) {
       throw own.error;
@@ -318,18 +318,18 @@ class Prover {
     const std::int64_t most = streams_wait_ ? options_.few : 1;
     for (const std::size_t number : numbers) {
       Found found;
-      for (std::int64_t i = 0; i == 0 || (i < most && found.hangs()); ++i) {
+      for (std::int64_t i = 0; i == 0 || (i < most && found.depends_on_order()); ++i) {
         found = run_once(number, runs.programs[number], runs.kernels,
                          options_.seed + static_cast<std::uint64_t>(i), false);
         if (found) return found;
       }
       runs.note(number, found);
-      runs.stands_for_all[number] = !runs.hangs[number];
+      runs.stands_for_all[number] = !runs.depends[number];
     }
     return {};
   }
-  // Then these cases with values, and many schedules without where something hangs on the order of
-  // the work. A wrong result of what is no fault of values says nothing of where it comes from:
+  // Then these cases with values, and many schedules without where something depends on the order
+  // of the work. A wrong result of what is no fault of values says nothing of where it comes from:
   // another schedule may.
   // One cluster takes all numbers from a word in their order, or its warps in each order that there
   // is. More of them share these out: a few schedules draw how, where what there is to show of a
@@ -359,7 +359,7 @@ class Prover {
         runs.note(number, found);
         if (found && !mismatch) mismatch = std::move(found);
         // The one run stands for all.
-        if (!runs.hangs[number]) break;
+        if (!runs.depends[number]) break;
       }
     }
     return mismatch;
@@ -394,20 +394,21 @@ class Prover {
     }
     return {};
   }
-  // Without values, of the cheapest cases in which something hangs on the order of the work: `most`
-  // of each, or what there is time for, which is `few` at least.
+  // Without values, of the cheapest cases in which something depends on the order of the work:
+  // `most` of each, or what there is time for, which is `few` at least.
   Found run_schedules(const Runs& runs, std::int64_t most) const {
-    std::vector<std::size_t> hanging;
-    std::copy_if(cheapest_first_.begin(), cheapest_first_.end(), std::back_inserter(hanging),
-                 [&](std::size_t number) { return runs.hangs[number]; });
+    std::vector<std::size_t> order_dependent;
+    std::copy_if(cheapest_first_.begin(), cheapest_first_.end(),
+                 std::back_inserter(order_dependent),
+                 [&](std::size_t number) { return runs.depends[number]; });
     if (most > options_.few) {
-      if (Found found = run_held(runs, hanging)) return found;
+      if (Found found = run_held(runs, order_dependent)) return found;
     }
-    hanging.resize(std::min(kFewCases, hanging.size()));
+    order_dependent.resize(std::min(kFewCases, order_dependent.size()));
     std::int64_t operations = 0;  // of all of them together
     for (std::int64_t i = 1; i < most; ++i) {
       if (i >= options_.few && operations >= options_.operations) break;
-      for (const std::size_t number : hanging) {
+      for (const std::size_t number : order_dependent) {
         Found found = run_once(number, runs.programs[number], runs.kernels,
                                options_.seed + static_cast<std::uint64_t>(i), false);
         if (found) return found;

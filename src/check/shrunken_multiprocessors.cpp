@@ -34,18 +34,18 @@ std::vector<std::int64_t> shrunken_multiprocessors(const ir::Program& program,
   for (const ir::Kernel& kernel : machine) {
     least = std::max(least, shrunken_multiprocessors(kernel));
   }
-  const auto hangs = [](const std::vector<Dim>& dims) {
+  const auto depends = [](const std::vector<Dim>& dims) {
     return std::any_of(dims.begin(), dims.end(),
                        [](const Dim& dim) { return hangs_on(dim, ir::kMultiprocessors); });
   };
   const bool divides =
       std::any_of(program.buffers.begin(), program.buffers.end(),
-                  [&](const ir::ProgramBuffer& buffer) { return hangs(buffer.shape); }) ||
+                  [&](const ir::ProgramBuffer& buffer) { return depends(buffer.shape); }) ||
       std::any_of(program.operations.begin(), program.operations.end(),
                   [&](const ir::ProgramOperation& operation) {
                     return std::any_of(operation.tensors.begin(), operation.tensors.end(),
                                        [&](const ir::ProgramPart& part) {
-                                         return hangs(part.starts) || hangs(part.sizes);
+                                         return depends(part.starts) || depends(part.sizes);
                                        });
                   });
   std::vector<std::int64_t> counts{least};

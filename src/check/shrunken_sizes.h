@@ -46,9 +46,9 @@ std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel
 std::int64_t shrunken_multiprocessors(const ir::Kernel& machine, bool further = false);
 // How many execute one cluster of any of a program's kernels.
 std::int64_t largest_cluster(const std::vector<ir::Kernel>& machine);
-// For a program: those of the kernel that wants most. Where its sizes hang on their number, `usual`
-// as well: on few of them such a program divides nothing. At last those of one cluster, which takes
-// all numbers from a word in their order.
+// For a program: those of the kernel that wants most. Where its sizes depend on their number,
+// `usual` as well: on few of them such a program divides nothing. At last those of one cluster,
+// which takes all numbers from a word in their order.
 std::vector<std::int64_t> shrunken_multiprocessors(const ir::Program& program,
                                                    const std::vector<ir::Kernel>& machine,
                                                    std::int64_t usual);

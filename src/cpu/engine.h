@@ -36,7 +36,7 @@ class Engine {
   // Its thread has one engine at a time: the arena is the thread's.
   explicit Engine(const Launch& launch);
   void run_block(std::int64_t number);
-  // How many operations the loops of a block come to, whose ends hang on these scalars alone.
+  // How many operations the loops of a block come to, whose ends depend on these scalars alone.
   double operations(std::int64_t number, const std::vector<const Operation*>& scalars,
                     const std::vector<const For*>& loops);
 

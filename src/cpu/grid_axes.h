@@ -9,14 +9,14 @@
 
 namespace tilewright::cpu {
 
-// The axes of the grid, a bit each, that scalars hang on.
+// The axes of the grid, a bit each, that scalars depend on.
 class GridAxes {
  public:
   explicit GridAxes(const Program& program) : of_(program.scalars.size(), 0) {
     for (std::size_t axis = 0; axis < program.grid.size(); ++axis) {
       of_[program.grid[axis]] = 1u << axis;
     }
-    // What a loop carries hangs on what its body computes.
+    // What a loop carries depends on what its body computes.
     do {
       has_changed_ = false;
       for_operations(program.body, [this](const Operation& operation) {

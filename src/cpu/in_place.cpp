@@ -80,19 +80,19 @@ bool is_of_any(const Compute& compute, const std::vector<bool>& scalars) {
 
 // Whether the scalars are others in each turn of the loop.
 bool hang_on(const Program& program, const std::vector<ScalarId>& scalars, const For& loop) {
-  std::vector<bool> hangs(program.scalars.size(), false);
-  hangs[loop.index] = true;
+  std::vector<bool> depends(program.scalars.size(), false);
+  depends[loop.index] = true;
   for (bool has_changed = true; has_changed;) {
     has_changed = false;
     for_operations(program.body, [&](const Operation& operation) {
       const auto* const compute = std::get_if<Compute>(&operation);
-      if (compute == nullptr || hangs[compute->result]) return;
-      hangs[compute->result] = is_of_any(*compute, hangs);
-      has_changed = has_changed || hangs[compute->result];
+      if (compute == nullptr || depends[compute->result]) return;
+      depends[compute->result] = is_of_any(*compute, depends);
+      has_changed = has_changed || depends[compute->result];
     });
   }
   return std::any_of(scalars.begin(), scalars.end(),
-                     [&](ScalarId scalar) { return scalar != kNone && hangs[scalar]; });
+                     [&](ScalarId scalar) { return scalar != kNone && depends[scalar]; });
 }
 
 // Whether each turn of the loops around the store stores elsewhere. False where they do not hold

@@ -153,7 +153,7 @@ struct Splat {
   SourceLocation where = {};
 };
 
-// Each element's coordinate along the one axis that it hangs on.
+// Each element's coordinate along the one axis that it depends on.
 struct Count {
   TileId result;
   std::size_t axis;

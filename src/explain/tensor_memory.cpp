@@ -19,7 +19,7 @@ using ir::Op;
 using ir::Operation;
 using ir::ValueId;
 
-// An address as columns behind where a memory begins, and what hangs on numbers that the kernel
+// An address as columns behind where a memory begins, and what depends on numbers that the kernel
 // computes.
 struct Place {
   std::int64_t offset = 0;

@@ -10,8 +10,8 @@
 // What the functions that record a program share.
 namespace tilewright {
 
-// Raises where one hangs on what the program has not declared; `in_scopes`: it may hang on what a
-// run finds and on the turns around it.
+// Raises where one depends on what the program has not declared; `in_scopes`: it may depend on what
+// a run finds and on the turns around it.
 void check_dims(const ir::Program& program, const std::vector<Dim>& dims, std::string_view verb,
                 SourceLocation where, bool in_scopes = true);
 // Whether it is the name of a turn, or of what was read, in the scopes that are being recorded.
@@ -24,7 +24,7 @@ std::vector<ir::ProgramOperation>::iterator begin_of_scopes(ir::Program& program
 // Raises for a launch whose signals count its epochs, in a scope; and for what is done at words.
 void refuse_signals_in_scope(const ir::Program& program, const ir::ProgramOperation& launch);
 void refuse_words_in_scope(const ir::Program& program, std::string_view verb, SourceLocation where);
-// Raises where the number hangs on what is not the program's.
+// Raises where the number depends on what is not the program's.
 void check_number(const ir::Program& program, const RunNumber& number, std::string_view verb,
                   SourceLocation where);
 // The part of rank `own` where it names none.

@@ -295,7 +295,7 @@ std::vector<std::shared_ptr<const ir::Kernel>> meaning_of(const Workload& worklo
 }
 
 // The coarsest rounding of what products take, such as the weights of attention; 0 without any. A
-// row in which one term outweighs the others may err by all of it: whether it does hangs on where
+// row in which one term outweighs the others may err by all of it: whether it does depends on where
 // the blocks begin in which a kernel takes the terms, so that the interpreter's run does not tell.
 double rounding_of_operands(const Workload& workload) {
   double coarsest = 0;
@@ -523,7 +523,7 @@ void compare_factor(const HostTensor& tensor, const std::vector<double>& wanted,
 namespace {
 
 // A reference that is an execution too leaves out what the kernel does. All of an output is to be
-// written, but where it may hang on numbers that a launch gives.
+// written, but where it may depend on numbers that a launch gives.
 bool writes_all(const LibraryKernel& kernel) {
   const bool is_file = !kernel.build && !kernel.is_program();
   return is_file && std::none_of(kernel.tensors.begin(), kernel.tensors.end(),

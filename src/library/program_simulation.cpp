@@ -15,7 +15,7 @@ namespace tilewright::library {
 namespace {
 
 // The buffers of all ranks, each from a multiple of 1024 bytes on, as of a GPU's allocator: what is
-// found then hangs on the seed alone.
+// found then depends on the seed alone.
 class AlignedMemory {
  public:
   AlignedMemory(const ir::Program& program, const ProgramTensors& tensors)

@@ -234,7 +234,7 @@ void check_no_files(const LibraryKernel& kernel, const Given& given) {
       .raise();
 }
 
-// Tensors that hang on what all ranks have.
+// Tensors that depend on what all ranks have.
 void fit_ranks(Workload& workload, const Given& given) {
   std::vector<HostTensor>& all = workload.tensors;
   const std::size_t of_rank = all.size() / static_cast<std::size_t>(workload.ranks);

@@ -177,7 +177,7 @@ class Rotation {
     if (!is_delayed(sum)) {
       if (!in_registers(sum.operands[0])) return "what it multiplies is a transposed tile";
       if (reads(slice({sum.operands[0]}), body_.arguments[1 + i])) {
-        return "what it multiplies hangs on the sum";
+        return "what it multiplies depends on the sum";
       }
       return why_not_repeatable(sum.operands[1]);
     }
@@ -190,7 +190,7 @@ class Rotation {
   }
   std::string why_not_repeatable(ValueId value) const {
     const std::set<const Operation*> needed = slice({value});
-    if (reads_carried(needed)) return "what it multiplies with hangs on what the loop carries";
+    if (reads_carried(needed)) return "what it multiplies with depends on what the loop carries";
     for (const Operation* o : needed) {
       if (can_be_had_again(*o)) continue;
       return "what it multiplies with is made by " + std::string(ir::info(o->op).name) + " at " +

@@ -94,7 +94,7 @@ bool CoreTiles::is_accumulating(const Operation& loop) const {
                       raw_[dot->operands[2]].size() == 1 && raw_[yielded[i]].size() == 1;
     if (!sums) return false;
   }
-  // It runs once more where it would not at all, so that nothing in it may hang on that.
+  // It runs once more where it would not at all, so that nothing in it may depend on that.
   return !loop.results.empty() &&
          std::all_of(body.body.begin(), body.body.end(), [](const Operation& o) {
            return o.blocks.empty() && o.op != Op::load_index && o.op != Op::store;

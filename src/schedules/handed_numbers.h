@@ -46,7 +46,7 @@ class HandedNumbers {
     ++waits_[last_wait_];
   }
 
-  // A value is computed from this operand: if that hangs on an index that was waited for, so does
+  // A value is computed from this operand: if that depends on an index that was waited for, so does
   // the value. Of a stage with several numbers, the element's place is such a value.
   void compute(ir::ValueId value, ir::ValueId operand) {
     const ir::ValueId index = index_of(operand);
@@ -67,7 +67,7 @@ class HandedNumbers {
     return indices_.count(value) != 0 || found == computed_from_.end() ? value : found->second;
   }
 
-  // In a ring of one stage an element hangs on no index. It is read behind the wait for it.
+  // In a ring of one stage an element depends on no index. It is read behind the wait for it.
   Stage stage_of(ir::ValueId element) const {
     const auto found = indices_.find(index_of(element));
     return found == indices_.end() ? last_wait_ : found->second;

@@ -60,7 +60,7 @@ struct Device {
     double l2_bytes = 0;       // a cycle and multiprocessor, where all load
     double l2_idle = 0;        // where fewer do, a byte takes this share of its time at least
     // Of a byte's time more, in rows that begin in the middle of a line of 128 bytes, and of a
-    // sector. `stride`: in bytes, by which it hangs how many of the rows do.
+    // sector. `stride`: in bytes, which decides how many of the rows do.
     double between_lines = 0, between_sectors = 0;
     double longer_in_rows(std::int64_t stride) const;
     // In memory, of the time of a byte that is read: that of one that is written, and of it more

@@ -463,7 +463,7 @@ TEST_F(CFiles, RefusesWhatHasNoFormInC) {
   EXPECT_THAT(of_program(Program("two", 2)), HasSubstr("two has no form in C: it has 2 ranks"));
   EXPECT_THAT(of_program(TwoKernels("second", true).program), HasSubstr("it has a second stream"));
   EXPECT_THAT(of_program(TwoKernels("first", false).program),
-              HasSubstr("a scalar hangs on the number of the run"));
+              HasSubstr("a scalar depends on the number of the run"));
   const char* const doubled =
       "kernel \"x\" tile\ndim n\nin X: f32[(n + n)] = %1\ngrid (1)\nbody (%0: i32) {\n}\n";
   EXPECT_THAT(refusal(library::KernelSource::of_text(doubled, "x.tw")),

@@ -61,7 +61,7 @@ TEST(AccessBounds, ABlockEndsInTheAxisWhereTheLaunchSaysItsEnd) {
   EXPECT_EQ(fault(ended, 120, 110), "");
 }
 
-// Of a load of 16 elements: what of it is asked for hangs on where start and end come from.
+// Of a load of 16 elements: what of it is asked for depends on where start and end come from.
 AxisCheck check_of_load(const std::string& start, const std::string& limit) {
   const ir::Kernel kernel = ir::parse_text(
       "kernel \"loads\" tile\nin L: i32[64] = %0\ngrid (1)\nbody (%1: i32) {\n"

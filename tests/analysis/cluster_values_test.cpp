@@ -77,7 +77,8 @@ body () {
   EXPECT_EQ(different(15), 8);  // to an end in one of two turns
   EXPECT_EQ(different(20), 1);  // a loop of different lengths has the same index in each turn,
   EXPECT_EQ(different(19), 2);  // and ends in different ones
-  // Where clusters do not begin at multiples of the divisor, which CTAs agree hangs on the cluster.
+  // Where clusters do not begin at multiples of the divisor, which CTAs agree depends on the
+  // cluster.
   EXPECT_EQ(different(24), 8);  // the CTA's number mod 3,
   EXPECT_EQ(different(25), 8);  // by 12,
   EXPECT_EQ(different(27), 8);  // and the next one's by 3

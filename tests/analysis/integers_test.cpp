@@ -9,7 +9,7 @@
 #include "analysis/nonnegative.h"
 #include "ir/text.h"
 
-// What is known of integers: whether they are negative, hang on data, or come from a launch.
+// What is known of integers: whether they are negative, depend on data, or come from a launch.
 // Values are numbered as in the texts.
 namespace tilewright::analysis {
 namespace {

@@ -55,6 +55,8 @@ static void multiplies(void) {
     expect(c[0] == 7 && c[1] == 5 && c[2] == 16 && c[3] == 11, "the product of numbers");
     expect_error(tilewright_kernel_run_flat(kernel, numbers, 14, NULL), TILEWRIGHT_ERROR_USAGE,
                  "gemm takes 15 numbers, and 14 are given");
+    expect_error(tilewright_kernel_run_flat(kernel, numbers, 16, NULL), TILEWRIGHT_ERROR_USAGE,
+                 "gemm takes 15 numbers, and 16 are given");
     expect_error(tilewright_kernel_run_flat(kernel, NULL, 15, NULL), TILEWRIGHT_ERROR_USAGE,
                  "gemm takes 15 numbers, and none are given");
     expect_error(tilewright_kernel_run_flat(NULL, numbers, 15, NULL), TILEWRIGHT_ERROR_USAGE,

@@ -82,7 +82,7 @@ TEST(CallerProgramGpuTest, AGraphRunsAgain) {
   }
 }
 
-// What it does hangs on what the tensors hold, which the host reads in each run.
+// What it does depends on what the tensors hold, which the host reads in each run.
 TEST(CallerProgramGpuTest, ReadsWhatItDoesInEachRun) {
   try {
     runtime::Device::get(0);

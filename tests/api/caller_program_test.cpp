@@ -185,7 +185,15 @@ TEST(CallerProgram, ProgramsThatHangOnMoreThanACaller) {
     return test::usage_error_of([&] { compile(program, "interpreter"); });
   };
   EXPECT_THAT(refused(test::TwoKernels("first", false).program),
-              HasSubstr("a scalar hangs on the number of the run"));
+              HasSubstr("a scalar depends on the number of the run"));
+  // Nor do the ranks of a host count: each run would be the first one.
+  Program counted("counted", 2);
+  const Buffer x = counted.in("x", f32, {kRows, kColumns});
+  const Buffer z = counted.out("z", f32, {kRows, kColumns});
+  counted.on_each_rank([&](const Rank& rank) {
+    rank.stream().launch(test::scale(), {x, z}, {counted.run()});
+  });
+  EXPECT_THAT(refused(counted), HasSubstr("a scalar depends on the number of the run"));
   Program nothing("nothing");
   nothing.out("y", f32, {4});
   EXPECT_THAT(refused(nothing), HasSubstr("nothing writes the output y"));
@@ -403,6 +411,23 @@ TEST_F(CallerProgramOnFake, WordsOfOneRankAreRefused) {
                 executable.run({ref(given), ref(made_of)});
               }),
               HasSubstr("the signals made count its runs"));
+}
+
+// The tensors of a run before are no part of it.
+TEST_F(CallerProgramOnFake, LoadedMemoryIsRunBehindCallersTensors) {
+  Program program("copies", 2);
+  const Dim rows = program.dim("rows", at_most(64));
+  const Buffer x = program.in("x", f32, {rows, kColumns});
+  const Buffer y = program.out("y", f32, {rows, kColumns});
+  program.on_each_rank([&](const Rank& rank) { rank.stream().copy(y, x); });
+  ProgramExecutable executable = compile(program, "cuda");
+  std::vector<HostTensor> all(4, HostTensor::zeros(f32, {5, kColumns}));
+  executable.run_on_gpus({ref(all[0]), ref(all[1]), ref(all[2]), ref(all[3])});
+  const ProgramMemory memory(program, {{"rows", 8}});
+  executable.load(memory);
+  const int copies = state_->copies;
+  executable.run(3);
+  EXPECT_EQ(state_->copies, copies + 6);
 }
 
 // The driver would let both ranks' copies take turns there.

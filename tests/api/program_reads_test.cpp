@@ -13,7 +13,7 @@
 #include "library/program_simulation.h"
 #include "tilewright/program.h"
 
-// What a program does hangs on elements of buffers, as each run finds them.
+// What a program does depends on elements of buffers, as each run finds them.
 namespace tilewright {
 namespace {
 

@@ -211,7 +211,7 @@ TEST(CandidateSizes, HaveRowsThatTmaCanCopy) {
 }
 
 // Of tiles so large that a few of each axis are more than a run is worth, contractions are shorter:
-// by whole steps, and one is left. The usual sizes hang on the kernel's stages alone.
+// by whole steps, and one is left. The usual sizes depend on the kernel's stages alone.
 TEST(FurtherSizes, HaveNoMoreMultiplicationsThanARunIsWorth) {
   const LibraryKernel& entry = find_kernel("gemm");
   const std::vector<std::string> settings = {"schedule=128x256"};

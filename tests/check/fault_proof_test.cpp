@@ -369,7 +369,7 @@ TEST(FaultProof, LeavesOutSizesInWhichAQuotientIsTheSame) {
   const Tensor X = kernel.in("X", bf16, {n, 32}), C = kernel.out("C", bf16, {n, 32});
   kernel.ctas(ceil_div(n, 16));
   kernel.roles({role("math", warps(1), registers(64), [&] {
-    // Which bytes are written does not hang on it, so that values alone show it.
+    // Which bytes are written does not depend on it, so that values alone show it.
     const Block from = n.block(cta_index() / 1000 * 1000 + cta_index() % 1000, 16);
     store(C(n.block(cta_index(), 16), all), load(X(from, all)));
   })});

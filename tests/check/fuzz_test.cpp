@@ -205,7 +205,7 @@ TEST(FuzzTest, BoundsOfSingleFunctions) {
   }
 }
 
-// The bounds are as narrow as rounding is, and hang on what cancels.
+// The bounds are as narrow as rounding is, and depend on what cancels.
 TEST(FuzzTest, BoundsFollowFromTheKernel) {
   Kernel kernel("sums");
   const Tensor X = kernel.in("X", f32, {4, 64});

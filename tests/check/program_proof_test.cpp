@@ -151,7 +151,7 @@ TEST(ProgramProofTest, AWaitThatAnotherOneStandsForIsAnEquivalent) {
   math.launch(test::scale(), {y, x}, {1});
   for (const MutantResult& result : prove(program)) {
     EXPECT_EQ(result.verdict, Verdict::equivalent) << result.mutant.operation;
-    EXPECT_THAT(result.reason, HasSubstr("nothing hangs on the order of the work"));
+    EXPECT_THAT(result.reason, HasSubstr("nothing depends on the order of the work"));
   }
 }
 
@@ -186,7 +186,7 @@ TEST(ProgramProofTest, ZerosThatNobodyReadsAreEquivalents) {
 }
 
 // The event orders the same, so that the wait may be for any number. It finds later ones than its
-// own, which hangs on the order of the work.
+// own, which depends on the order of the work.
 TEST(ProgramProofTest, AWaitForLessIsAsNoneWhereNoneIsNeeded) {
   for (const bool has_event : {true, false}) {
     Program program("twice");
@@ -210,7 +210,7 @@ TEST(ProgramProofTest, AWaitForLessIsAsNoneWhereNoneIsNeeded) {
   }
 }
 
-// That nothing hangs on the order of the work says nothing of what is computed.
+// That nothing depends on the order of the work says nothing of what is computed.
 TEST(ProgramProofTest, AChangeOfValuesThatNoInputShowsIsUndecided) {
   Kernel kernel("floor");
   const Dim rows = kernel.dim("rows");

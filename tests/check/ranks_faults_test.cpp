@@ -195,7 +195,7 @@ TEST(RanksFaults, OfSequenceParallelAttention) {
                        DimValues{{"batch", 1}, {"queries", 20}, {"keys", 104}}, 2);
   std::map<int, int> caught = caught_in(program, 2);
   for (const int kind : {23, 24}) EXPECT_GT(caught[kind], 2) << kind;
-  // Whether a fence is needed before what others have read is written hangs on who takes which
+  // Whether a fence is needed before what others have read is written depends on who takes which
   // tile.
   EXPECT_LE(caught[kUndecided], 1);
 }

@@ -50,8 +50,8 @@ std::vector<MutantResult> prove(const Kernel& kernel, int kind, const std::vecto
 }
 
 // CTA 1 reads what a warp of CTA 0 has left, and has waited for two words. The first one says that
-// this warp has come, or another one: without the second wait it hangs on who is first. No schedule
-// in which it is the right one makes an equivalent of that.
+// this warp has come, or another one: without the second wait it depends on who is first. No
+// schedule in which it is the right one makes an equivalent of that.
 TEST(WordProof, AWaitThatHangsOnWhoIsFirstIsNoEquivalent) {
   Kernel kernel("either");
   const Tensor X = kernel.in("X", bf16, {64, 32}), C = kernel.out("C", bf16, {64, 32});
@@ -99,7 +99,7 @@ TEST(WordProof, AWaitThatHangsOnWhoIsFirstIsNoEquivalent) {
   EXPECT_GT(verdicts[Verdict::undecided], 0);
 }
 
-// What is said of words that streams write and wait for; nothing is where what a wait finds hangs
+// What is said of words that streams write and wait for; nothing is where what a wait finds depends
 // on no order.
 std::string told_of_streams(
     const std::function<void(const Stream&, const Stream&, const Buffer&)>& use) {

@@ -120,6 +120,13 @@ TEST(TracePageTest, HoldsTheTraceAndNeedsNothingElse) {
   EXPECT_EQ(cta["flights"].size() % 9, 0u);
   EXPECT_GT(cta["flights"].size(), 0u);
   for (const Json& lane : cta["lanes"]) EXPECT_EQ(lane["slices"].size() % 8, 0u);
+  std::vector<std::string> barriers;
+  for (const Json& barrier : data["launches"][0]["barriers"]) {
+    const Json& array = data["launches"][0]["arrays"][barrier["array"].get<std::size_t>()];
+    barriers.push_back(barrier["name"].get<std::string>() + " of " + array.get<std::string>());
+  }
+  EXPECT_THAT(barriers, testing::ElementsAre("full[0] of full", "full[1] of full",
+                                             "empty[0] of empty", "empty[1] of empty"));
   // Every mark of the page's template was filled in.
   EXPECT_THAT(page, Not(ContainsRegex("/\\*[a-z_]+\\*/")));
 }

@@ -34,6 +34,8 @@ namespace {
 thread_local std::uintptr_t current_context = 0;
 thread_local std::vector<std::uintptr_t> previous_contexts;
 
+void note_device() { fake_cuda_state.asked_on = static_cast<int>(current_context) - 1; }
+
 int take_result() {
   const int result = fake_cuda_state.next_result;
   fake_cuda_state.next_result = 0;
@@ -183,9 +185,13 @@ int cuCtxGetDevice(int* device) {
 void fake_cuda_submit(CUstream_st* stream, void (*work)(void*), void* data) {
   fake_cuda::submit(stream, [=] { work(data); });
 }
-int cuModuleLoadData(CUmod_st** module, const void*) { return new_handle(module); }
+int cuModuleLoadData(CUmod_st** module, const void*) {
+  note_device();
+  return new_handle(module);
+}
 int cuModuleUnload(CUmod_st* module) { return free_handle(module); }
 int cuModuleGetFunction(CUfunc_st** function, CUmod_st*, const char* name) {
+  note_device();
   if (std::strcmp(name, "skale") == 0) return cuda::kErrorNotFound;
   // Kept: a function may outlive its module here.
   static auto& names = *new std::set<std::string>;
@@ -193,6 +199,7 @@ int cuModuleGetFunction(CUfunc_st** function, CUmod_st*, const char* name) {
   return 0;
 }
 int cuFuncSetAttribute(CUfunc_st*, cuda::FunctionAttribute attribute, int value) {
+  note_device();
   if (const int failed = take_result()) return failed;
   if (attribute == cuda::kMaxDynamicSharedSizeBytes) fake_cuda_state.dynamic_shared_limit = value;
   if (attribute == cuda::kNonPortableClusterSizeAllowed) fake_cuda_state.large_clusters = value;
@@ -235,11 +242,13 @@ int cuLaunchKernelEx(const cuda::LaunchConfig* config, CUfunc_st* function, void
   return 0;
 }
 int cuMemGetInfo_v2(size_t* free, size_t* total) {
+  note_device();
   *free = size_t{1} << 30;
   *total = size_t{80} << 30;
   return 0;
 }
 int cuMemAlloc_v2(uint64_t* pointer, size_t bytes) {
+  note_device();
   ++fake_cuda_state.allocations;
   if (bytes > (size_t{1} << 30)) return cuda::kErrorOutOfMemory;
   if (const int failed = take_result()) return failed;
@@ -255,12 +264,14 @@ int cuMemFree_v2(uint64_t pointer) {
   return 0;
 }
 int cuMemHostAlloc(void** pointer, size_t bytes, unsigned) {
+  note_device();
   *pointer = fresh_memory(bytes);
   ++fake_cuda_state.live_allocations;
   return 0;
 }
 int cuMemFreeHost(void* pointer) { return cuMemFree_v2(reinterpret_cast<uint64_t>(pointer)); }
 int cuMemcpyAsync(uint64_t to, uint64_t from, size_t bytes, CUstream_st* stream) {
+  note_device();
   ++fake_cuda_state.copies;
   if (stream == nullptr) ++fake_cuda_state.copies_on_default;
   fake_cuda::submit(stream, [=] {
@@ -281,6 +292,7 @@ int cuMemcpy2DAsync_v2(const cuda::Copy2D* copy, CUstream_st* stream) {
   return 0;
 }
 int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, CUstream_st* stream) {
+  note_device();
   ++fake_cuda_state.memsets;
   fake_cuda::submit(stream, [=] { std::memset(reinterpret_cast<void*>(to), value, bytes); });
   return 0;
@@ -295,6 +307,7 @@ int cuMemsetD2D8Async(uint64_t to, size_t pitch, unsigned char value, size_t byt
   return 0;
 }
 int cuStreamCreate(CUstream_st** stream, unsigned) {
+  note_device();
   if (fake_cuda_state.has_queues == 0) return new_handle(stream);
   *stream = fake_cuda::new_queue();
   ++fake_cuda_state.live_handles;
@@ -324,6 +337,7 @@ int cuStreamBatchMemOp_v2(CUstream_st* stream, unsigned count, cuda::words::Oper
   return 0;
 }
 int cuStreamSynchronize(CUstream_st* stream) {
+  note_device();
   fake_cuda::drain(stream);
   usleep(1000u * static_cast<unsigned>(fake_cuda_state.synchronise_milliseconds));
   return take_result();
@@ -437,7 +451,7 @@ int cuMemSetAccess(uint64_t, size_t, const void*, size_t) {
   return fake_cuda_state.reaches_nobody != 0 ? cuda::kErrorInvalidDevice : 0;
 }
 
-// The map's first bytes are a number that hangs on all that it was made of.
+// The map's first bytes are a number that depends on all that it was made of.
 int cuTensorMapEncodeTiled(void* bytes, int type, uint32_t rank, void* base, const uint64_t* sizes,
                            const uint64_t* strides, const uint32_t* box,
                            const uint32_t* element_strides, int interleave, int swizzle,

@@ -41,6 +41,7 @@ struct FakeCudaState {
   int allocations;   // so far
   int launches;
   int launched_on;       // the device that was current
+  int asked_on;          // the same, when something was asked for that belongs to a device
   const char* launched;  // the kernel's name
   int ended_queues_with_work;
   int memsets;

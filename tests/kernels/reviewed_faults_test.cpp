@@ -240,7 +240,7 @@ TEST(ReviewedFaults, HiddenKeysStayHiddenBehindTheProduct) {
     GradientTensors plain =
         random_gradient_tensors({1, kRows, 2, dim}, {1, kRows, 1, dim}, {1, 2, kRows});
     run_forward(a, plain);
-    // With the same O and LSE: these hang on no hidden key either, but for their last bits.
+    // With the same O and LSE: these depend on no hidden key either, but for their last bits.
     GradientTensors large = plain;
     for (std::int64_t i = kSeen * dim; i < kRows * dim; ++i) {
       large.k.set_flat(i, 40 * plain.k.flat(i));

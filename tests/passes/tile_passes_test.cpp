@@ -445,11 +445,11 @@ TEST(OverlapProducts, NumbersThatTheKernelMayChange) {
 }
 
 TEST(OverlapProducts, WhatIsInTheWayIsSaid) {
-  std::string hanging = causal_sums();
-  replace_once(hanging, "    %36: tile<f32, 128x64> = exp2 %35\n",
+  std::string dependent = causal_sums();
+  replace_once(dependent, "    %36: tile<f32, 128x64> = exp2 %35\n",
                "    %70: tile<f32, 128x64> = add %35, %23\n"
                "    %36: tile<f32, 128x64> = exp2 %70\n");
-  EXPECT_EQ(why_in_turn(hanging), "what it multiplies hangs on the sum");
+  EXPECT_EQ(why_in_turn(dependent), "what it multiplies depends on the sum");
   std::string shared = causal_sums();
   replace_once(shared, "dot %37, %38, %23", "dot %37, %25, %23");
   EXPECT_EQ(why_in_turn(shared), "what it multiplies with is loaded once for several readers");
@@ -476,7 +476,7 @@ TEST(OverlapProducts, ABlockThatTheLoopCarries) {
   std::string list = with_another_value("i32", "%10", "%70");
   replace_once(list, "load %3, %24,", "load %3, %62,");
   replace_once(list, "    yield", "    %70: i32 = add %62, %12\n    yield");
-  EXPECT_EQ(why_in_turn(list), "what it multiplies with hangs on what the loop carries");
+  EXPECT_EQ(why_in_turn(list), "what it multiplies with depends on what the loop carries");
 }
 
 TEST(OverlapProducts, ASumThatTheIterationItselfReads) {

@@ -140,7 +140,7 @@ TEST_F(CountedRuns, LaunchesAreToldTheirEpochs) {
 TEST_F(CountedRuns, NumbersThatHangOnTheRunAreTheHosts) {
   EXPECT_THAT(said_of([](const Program& program) { return program.run() * 10 + 1; }),
               AllOf(StartsWith("1:11 2:11 3:21 4:21 \nusage: "), HasSubstr("counted_runs_test.cpp"),
-                    HasSubstr("a scalar of kernel told hangs on the number of the run"),
+                    HasSubstr("a scalar of kernel told depends on the number of the run"),
                     HasSubstr("fix: Kernel::epoch in place of the scalar")));
 }
 
@@ -241,7 +241,7 @@ TEST_F(CountedRuns, WordsOfOtherGpusAreCopied) {
     });
   };
   EXPECT_EQ(exchanged(-1), "served");
-  // In the same run nothing says that the word does not hang on the kernel.
+  // In the same run nothing says that the word does not depend on the kernel.
   EXPECT_THAT(exchanged(0), HasSubstr("a kernel waits for a word before"));
 }
 

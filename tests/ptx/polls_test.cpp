@@ -108,6 +108,9 @@ TEST(PtxPolls, OfWhatNobodyWritesAreADeadlock) {
       "w;",
       "w: ld.relaxed.gpu.global.u32 %r4, [%rd0+4]; setp.eq.u32 %p4, %r4, 5; @%p4 bra met;\n"
       "ld.relaxed.gpu.global.u32 %r4, [%rd0+8]; setp.ne.u32 %p4, %r4, 5; @%p4 bra w;\nmet:",
+      // All is as it was every third time.
+      "mov.u32 %r5, 0;\nw: ld.relaxed.gpu.global.u32 %r4, [%rd0+4]; add.u32 %r5, %r5, 1;\n"
+      "setp.eq.u32 %p3, %r5, 3; @%p3 mov.u32 %r5, 0; setp.ne.u32 %p4, %r4, 5; @%p4 bra w;",
   };
   for (const std::string_view asks : ways) {
     SCOPED_TRACE(asks);

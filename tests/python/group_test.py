@@ -102,9 +102,13 @@ def share(rank, size, folder):
         whole = tilewright.SymmetricMemory(group, 4096, "parts")
         offsets = [whole.allocate(100, "first"), whole.allocate(8, "second", 1024)]
         whole.tensor((rank + 1) % size, offsets[1], (2,), "f32").write(array.array("f", [rank, .5]))
+        large = group.symmetric((3, 1000), "i32", "large")
+        large[(rank + 1) % size].write(array.array("i", range(3000)))
         group.barrier()
+        last = large[rank].view().cast("i")[2999]
         got = array.array("f", whole.tensor(rank, offsets[1], (2,), "f32").read()).tolist()
-        return f"{list(own.view().cast('i'))} {own.__array_interface__['typestr']} {offsets} {got}"
+        numbers = list(own.view().cast("i"))
+        return f"{numbers} {own.__array_interface__['typestr']} {offsets} {got} {whole.size} {last}"
 
 
 def refusals(rank, size, folder):
@@ -133,6 +137,7 @@ def refusals(rank, size, folder):
         tell(lambda: group.symmetric((2, 4) if rank else (4, 2), "i32", "turned"))
         tell(lambda: group.symmetric((4,), "i32" if rank else "f32", "typed"))
         tell(lambda: group.all_gather("a text", "texts"))
+        tell(lambda: group.all_gather(5, "numbers"))
         tell(lambda: tilewright.Kernel("all_reduce", group=group, target="cpu"))
         whole = tilewright.SymmetricMemory(group, 64, "small")
         tell(lambda: whole.address(size))
@@ -228,7 +233,8 @@ class Groups(unittest.TestCase):
 
     def test_memory_is_shared(self):
         for rank, line in enumerate(self.said("share")):
-            self.assertEqual(line, f"[0, 0, 1, 11] <i4 [0, 1024] [{float(1 - rank)}, 0.5]")
+            self.assertEqual(
+                line, f"[0, 0, 1, 11] <i4 [0, 1024] [{float(1 - rank)}, 0.5] 4096 2999")
 
     def test_mistakes_are_named(self):
         for rank, line in enumerate(self.said("refusals")):
@@ -244,6 +250,7 @@ class Groups(unittest.TestCase):
                          f"turned is i32 {[[2, 4], [4, 2]][rank]} in rank {1 - rank}",
                          f"typed is {['i32', 'f32'][rank]} [4] in rank {1 - rank}",
                          "what texts is given is 'a text', of type str",
+                         "what numbers is given is 5, of type int",
                          "all_reduce of a group of processes, and target='cpu'",
                          "symmetric memory of rank 2", "8 bytes at offset 60 of small",
                          "4 bytes for a tensor of 8", "bytes as a tensor",

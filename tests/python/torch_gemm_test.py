@@ -119,7 +119,7 @@ class Gemm(unittest.TestCase):
                                                          **how))
 
     def test_gradients_of_an_activations_gradients_are_no_silence(self):
-        """Also where those of the result are constants, so that only what was kept hangs on a."""
+        """Also where those of the result are constants, so that only what was kept depends on a."""
         a, b, v = leaves(normal(3, 5), normal(5, 4), normal(4))
         for of in (a, b, v):
             gradient, = torch.autograd.grad(gemm(a, b, bias=v, activation="silu").sum(), of,

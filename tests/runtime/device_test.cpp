@@ -1,6 +1,7 @@
 #include "runtime/device.h"
 
 #include <numeric>
+#include <optional>
 
 #include "runtime/fake_driver.h"
 
@@ -56,6 +57,27 @@ TEST_F(DeviceTest, CopiesThereAndBack) {
   for (size_t i = 0; i < 64; ++i) {
     EXPECT_EQ(result[i], i >= 16 && i < 48 ? static_cast<int>(i) - 15 : -1) << i;
   }
+}
+
+// Also where another GPU is the thread's.
+TEST_F(DeviceTest, AsksTheGpuThatItIsOf) {
+  const Device &device = Device::get(), &other = Device::get(1);
+  const auto asks = [&](const char* what, const auto& ask) {
+    other.make_current();
+    state_->asked_on = -1;
+    ask();
+    EXPECT_EQ(state_->asked_on, 0) << what;
+  };
+  std::optional<Stream> stream;
+  std::optional<DeviceBuffer> buffer;
+  std::vector<int> numbers(64);
+  asks("stream", [&] { stream.emplace(device); });
+  asks("buffer", [&] { buffer.emplace(device, 256, "x"); });
+  asks("fill", [&] { buffer->fill(0, *stream); });
+  asks("upload", [&] { buffer->upload(numbers.data(), 256, *stream); });
+  asks("download", [&] { buffer->download(numbers.data(), 256, *stream); });
+  asks("synchronize", [&] { stream->synchronize(); });
+  asks("free_bytes", [&] { device.free_bytes(); });
 }
 
 TEST_F(DeviceTest, RowsAreOneCopy) {

@@ -1,5 +1,7 @@
 #include "runtime/module.h"
 
+#include <optional>
+
 #include "runtime/device.h"
 #include "runtime/fake_driver.h"
 #include "runtime/kernels.h"
@@ -74,6 +76,25 @@ TEST_F(ModuleTest, LaunchesWithWhatWasAskedFor) {
   EXPECT_EQ(state_->attribute_count, 1U);
   EXPECT_EQ(state_->cooperative, 0);
   EXPECT_EQ(state_->arguments, arguments_);
+}
+
+// A thread may have worked on another GPU before.
+TEST_F(ModuleTest, AsksTheGpuOfTheModule) {
+  const Device& other = Device::get(1);
+  const auto asks = [&](const char* what, const auto& ask) {
+    other.make_current();
+    state_->asked_on = -1;
+    ask();
+    EXPECT_EQ(state_->asked_on, 0) << what;
+  };
+  std::optional<LoadedKernel> kernel;
+  asks("load", [&] { kernel.emplace(*device_, cubin_, "scale"); });
+  asks("reserve", [&] { kernel->reserve_shared(100000); });
+  asks("clusters", [&] { kernel->allow_large_clusters(); });
+  const Stream stream(*device_);
+  other.make_current();
+  kernel->launch(shape_, stream, arguments_);
+  EXPECT_EQ(state_->launched_on, 0);
 }
 
 // All CTAs run at once, or the launch fails: some wait for others.

@@ -55,6 +55,23 @@ Kernel triangle() {
   return kernel;
 }
 
+// Products of W and of what is computed from no load.
+Kernel numbered() {
+  Kernel kernel("numbered");
+  const Dim m = kernel.dim("m"), k = kernel.dim("k");
+  const Tensor W = kernel.in("W", bf16, {64, k});
+  const Tensor Y = kernel.out("Y", bf16, {m, 64});
+  const auto [i] = kernel.grid(ceil_div(m, 128));
+  const Block rows = m.block(i, 128);
+  Var sum{zeros({rows, 64})};
+  for (Block depth : blocks(k, 64)) {
+    const Tile numbers = zeros({rows, 64}) + depth.as_row().cast(f32);
+    sum = dot(numbers.cast(bf16), load(W(all, depth)).T(), sum);
+  }
+  store(Y(rows, all), sum);
+  return kernel;
+}
+
 int arrivals(const Kernel& kernel) {
   const ir::Kernel machine =
       compiler::compile_to_machine(kernel.finish(), ir::default_target()).kernel;
@@ -73,6 +90,8 @@ TEST(Turns, OfProductsOfWhatIsComputedFromLoads) {
   EXPECT_EQ(arrivals(doubled(2, true)), 0);
   // A warpgroup that has no such iteration would keep the others waiting.
   EXPECT_EQ(arrivals(triangle()), 0);
+  // It does not wait for a load.
+  EXPECT_EQ(arrivals(numbered()), 0);
   // Operands that lie in shared memory, or that wait for another product.
   EXPECT_EQ(arrivals(kernels::gemm({})), 0);
   EXPECT_EQ(arrivals(kernels::attention_forward({.dim = 64})), 0);

@@ -5,7 +5,7 @@
 
 #include "simulator/litmus.h"
 
-// What hangs on the order of the work in a cluster. A wait that comes late, or a copy that comes
+// What depends on the order of the work in a cluster. A wait that comes late, or a copy that comes
 // early, is a matter of time where the other CTA does not know of it.
 namespace tilewright::simulator {
 namespace {

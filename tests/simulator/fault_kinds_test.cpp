@@ -148,6 +148,7 @@ INSTANTIATE_TEST_SUITE_P(Numbers, OfPipeline,
 
 TEST_P(OfPipeline, IsFound) {
   const Count count = expect_found(GetParam(), pipeline_subject());
+  EXPECT_EQ(count.rejected, GetParam() == 13 ? 2 : 0);  // barriers of no arrivals
   EXPECT_GT(count.caught, 0);
   EXPECT_EQ(count.equivalent, 0);
 }

@@ -374,7 +374,7 @@ TEST(LaunchControlTest, EachPlaceIsWorkedOnOnce) {
   }
 }
 
-// Who takes which place hangs on the order where several clusters run, and on nothing where one
+// Who takes which place depends on the order where several clusters run, and on nothing where one
 // runs after the other.
 TEST(LaunchControlTest, TakesOverAsManyPlacesAsAreSaid) {
   for (const int resident : {1, 2}) {

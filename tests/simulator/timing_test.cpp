@@ -7,7 +7,7 @@
 #include "simulator/litmus.h"
 #include "simulator/machine_kernels.h"
 
-// What hangs on the order of the work is told, in whichever order.
+// What depends on the order of the work is told, in whichever order.
 namespace tilewright::simulator {
 namespace {
 
@@ -142,9 +142,9 @@ TEST(Timing, AnArrivalThatKnowsOfAllArrivalsBeforeIt) {
                   setup);
   };
   EXPECT_EQ(told_of(both(kArrive + meet, kArrive + meet)), std::set<std::string>{""});
-  const std::set<std::string> hangs{"the phase of bar[0] that an arrival counts for"};
-  EXPECT_EQ(told_of(both(kArrive, kArrive)), hangs);
-  EXPECT_EQ(told_of(both(meet + kArrive, kArrive + meet)), hangs);
+  const std::set<std::string> timing{"the phase of bar[0] that an arrival counts for"};
+  EXPECT_EQ(told_of(both(kArrive, kArrive)), timing);
+  EXPECT_EQ(told_of(both(meet + kArrive, kArrive + meet)), timing);
   // A phase that waits for bytes, too, may go on: in another order the arrival is a fault.
   const std::string copied =
       "    mbarrier_expect_tx %20, %0 {bytes = 512}\n"

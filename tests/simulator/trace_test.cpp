@@ -191,7 +191,8 @@ TEST(TraceTest, ControlAloneTakesTheSameTime) {
 
 TEST(TraceTest, MarksBothAccessesOfARace) {
   const std::string text = changed(gemm_text(), "      mbarrier_wait %14, %65, %66\n", "");
-  for (std::uint64_t seed = 0; seed < 64; ++seed) {
+  int races = 0;
+  for (std::uint64_t seed = 0; seed < 64 && races < 6; ++seed) {
     GemmTensors tensors(128, 128, 384);
     const Traced traced = trace_of(text, {&tensors.a, &tensors.b, &tensors.c}, seed);
     ASSERT_EQ(traced.trace.faults.size(), traced.report.faults.size());
@@ -202,18 +203,19 @@ TEST(TraceTest, MarksBothAccessesOfARace) {
     EXPECT_EQ(fault.marks[1].where.line, fault.fault.second.line);
     EXPECT_EQ(fault.marks[0].cta, fault.marks[1].cta);
     const TraceCta& cta = traced.trace.ctas[fault.marks[0].cta];
+    EXPECT_THAT(fault.fault.message, HasSubstr(" of CTA " + std::to_string(cta.index)));
     ASSERT_GE(fault.marks[0].flight, 0);
-    const TraceFlight& copy = cta.flights[fault.marks[0].flight];
-    EXPECT_EQ(copy.kind, TraceFlight::Kind::load);
-    EXPECT_EQ(copy.where.line, fault.marks[0].where.line);
-    EXPECT_EQ(copy.issue, fault.marks[0].time);
-    // The product with which the run ended.
+    const TraceFlight& first = cta.flights[fault.marks[0].flight];
+    EXPECT_THAT(first.kind, testing::AnyOf(TraceFlight::Kind::load, TraceFlight::Kind::products));
+    EXPECT_EQ(first.where.line, fault.marks[0].where.line);
+    EXPECT_EQ(first.issue, fault.marks[0].time);
+    // That with which the run ended.
     const std::vector<TraceSlice>& slices = cta.lanes[fault.marks[1].warp].slices;
     EXPECT_EQ(slices.back().start, fault.marks[1].time);
     EXPECT_EQ(slices.back().where.line, fault.marks[1].where.line);
-    return;
+    ++races;
   }
-  FAIL() << "no schedule shows the race";
+  EXPECT_EQ(races, 6);
 }
 
 TEST(TraceTest, DrawsADeadlockAsWaitsThatDoNotEnd) {

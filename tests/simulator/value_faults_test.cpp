@@ -174,6 +174,30 @@ TEST(ValueFaults, MaskOfWhatNoLoadFinds) {
       masked_sum("%25", "compute %10, %9 {function = exp2, maps = maps[[1:32:1]]}")));
 }
 
+// The same with one element in each register array, which the load has by `layout`.
+std::string masked_sum_of_one(const std::string& layout) {
+  std::string text = masked_sum("%25", "compute %10, %9, %9 {function = mul, maps = maps[[], []]}");
+  const std::string by_lanes = "1x128|l:32@1:1|w:4@1:32";
+  const auto replace = [&](std::size_t begin, const std::string& from, const std::string& to) {
+    for (std::size_t at = begin; (at = text.find(from, at)) != std::string::npos;) {
+      text.replace(at, from.size(), to);
+      at += to.size();
+    }
+  };
+  const std::string whole = "1x4096|r:8@1:1,4@1:1024|l:32@1:8|w:4@1:256";
+  replace(text.find("load_registers"), whole, layout);
+  replace(0, whole, by_lanes);
+  replace(0, ", 32> = registers", ", 1> = registers");
+  replace(0, "[1:32:1]", "[]");
+  replace(0, "4096", "128");
+  return text;
+}
+
+TEST(ValueFaults, MaskOfOneElementOfALane) {
+  EXPECT_TRUE(hides_zeros_alone(masked_sum_of_one("1x128|l:32@1:1|w:4@1:32")));
+  EXPECT_FALSE(hides_zeros_alone(masked_sum_of_one("1x128|l:32@1:4|w:4@1:1")));
+}
+
 // Whether a factor on the exponentials is told to change nothing, where `more` is made of them: %10
 // has them, and %12 is their sum. What is stored is made of %10 then.
 bool factor_cancels(const std::string& more) {

@@ -9,7 +9,8 @@
 #include "simulator/litmus.h"
 #include "simulator/machine_kernels.h"
 
-// Words that warps share: what any of them finds there hangs on the order of the work, or does not.
+// Words that warps share: what any of them finds there depends on the order of the work, or does
+// not.
 namespace tilewright::simulator {
 namespace {
 
@@ -31,7 +32,7 @@ std::string text_of(const std::vector<std::string>& roles) {
   return text;
 }
 
-// Under how many seeds something hangs on who comes first to a word; the runs are clean.
+// Under how many seeds something depends on who comes first to a word; the runs are clean.
 Told told(const std::vector<std::string>& roles) {
   const std::string text = text_of(roles);
   MachineOptions options;

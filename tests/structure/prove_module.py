@@ -1,16 +1,10 @@
-"""scripts/prove as a module, for its tests."""
+"""The parts of scripts/prove for its tests, and a result of theirs."""
 
-import importlib.machinery
-import importlib.util
 import pathlib
 import sys
 
 sys.dont_write_bytecode = True
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-LOADER = importlib.machinery.SourceFileLoader("prove", str(ROOT / "scripts/prove"))
-SPEC = importlib.util.spec_from_loader("prove", LOADER)
-prove = importlib.util.module_from_spec(SPEC)
-LOADER.exec_module(prove)
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
 
 
 def result(settings, reached, verdict):

@@ -7,7 +7,19 @@ import tempfile
 import types
 import unittest
 
-from prove_module import prove, result
+from prove_module import result
+
+from proving import ROOT
+from proving.changes import text_of
+from proving.lines import refuses, statements, traces
+from proving.tables import print_failures, print_left
+from proving.verdicts import (
+    changes_of,
+    new_texts,
+    undecided,
+    unreached_texts,
+    write_undecided,
+)
 
 
 class NeverReached(unittest.TestCase):
@@ -15,12 +27,12 @@ class NeverReached(unittest.TestCase):
         there = result("schedule=b", True, "equivalent")
         # The number of a register is another one.
         there["answer"]["mutants"][0]["operation"] = "wgmma_wait r9"
-        self.assertEqual(prove.unreached_texts([result("schedule=a", False, "unreached"), there]),
+        self.assertEqual(unreached_texts([result("schedule=a", False, "unreached"), there]),
                          {})
 
     def test_names_what_none_comes_to(self):
-        texts = prove.unreached_texts([result("schedule=a", False, "unreached"),
-                                       result("schedule=b", False, "unreached")])
+        texts = unreached_texts([result("schedule=a", False, "unreached"),
+                                 result("schedule=b", False, "unreached")])
         self.assertEqual(len(texts), 2)
         self.assertEqual(texts["wgmma_wait at gemm.cpp:7"], "gemm schedule=a")
 
@@ -29,14 +41,35 @@ class Undecided(unittest.TestCase):
     def test_is_caught_elsewhere_where_all_of_its_line_are(self):
         other = result("schedule=b", True, "caught")
         both = [result("schedule=a", True, "undecided"), other]
-        self.assertEqual([m["elsewhere"] for m in prove.undecided(both)], [True])
+        self.assertEqual([m["elsewhere"] for m in undecided(both)], [True])
         # Of one setting all are, though other processes have made them.
         beside = [*both, result("schedule=b", True, "undecided")]
-        self.assertEqual({m["elsewhere"] for m in prove.undecided(beside)}, {False})
+        self.assertEqual({m["elsewhere"] for m in undecided(beside)}, {False})
         # One of two that read the same is not.
         mutants = other["answer"]["mutants"]
         mutants.append({**mutants[0], "verdict": "equivalent"})
-        self.assertEqual([m["elsewhere"] for m in prove.undecided(both)], [False])
+        self.assertEqual([m["elsewhere"] for m in undecided(both)], [False])
+
+    def test_is_new_where_the_list_lacks_it_and_no_settings_catch_it(self):
+        known = result("schedule=a", True, "undecided")
+        other = result("schedule=a", True, "undecided")
+        other["answer"]["mutants"][0]["change"] = "done twice 3 times"
+        with tempfile.NamedTemporaryFile("w+", suffix=".def", encoding="utf-8") as file:
+            write_undecided([known], file.name)
+            self.assertIn('{4, "gemm.cpp", "wgmma_wait rN", "left out"},\n', file.read())
+            (text,) = new_texts([known, other], file.name)
+            self.assertIn("done twice N times", text)
+            caught = result("schedule=b", True, "caught")
+            caught["answer"]["mutants"][0]["change"] = "done twice 1 times"
+            self.assertEqual(new_texts([known, other, caught], file.name), [])
+
+    def test_what_the_tool_ends_with_is_a_failure_only_of_other_commands(self):
+        undecided_alone = {**result("schedule=a", True, "undecided"), "status": 1}
+        refused = {"key": ["gemm", "", "faults", 0], "status": 2, "error": "no such option"}
+        clean = {"key": ["gemm", "", "values", 0], "status": 1, "answer": {"faults": []}}
+        with contextlib.redirect_stdout(io.StringIO()):
+            self.assertEqual([print_failures([each]) for each in (undecided_alone, refused, clean)],
+                             [True, False, False])
 
 
 class Lines(unittest.TestCase):
@@ -57,7 +90,7 @@ class Lines(unittest.TestCase):
         with tempfile.NamedTemporaryFile("w", suffix=".cpp", encoding="utf-8") as file:
             file.write(self.SOURCE)
             file.flush()
-            self.lines = prove.statements(pathlib.Path(file.name))
+            self.lines = statements(pathlib.Path(file.name))
 
     def test_a_statement_has_several_lines(self):
         self.assertEqual(len(self.lines), len(self.SOURCE.splitlines()))
@@ -65,51 +98,51 @@ class Lines(unittest.TestCase):
         self.assertEqual(self.lines[7][0], 7)
 
     def test_what_leads_to_a_refusal_makes_nothing(self):
-        refusing = [i + 1 for i in range(len(self.lines)) if prove.refuses(self.lines, i)]
+        refusing = [i + 1 for i in range(len(self.lines)) if refuses(self.lines, i)]
         self.assertEqual(refusing, [3, 4, 5])
 
 
     def test_a_name_for_a_refusal_makes_nothing(self):
-        self.assertTrue(prove.refuses([(1, "const auto refuse = [&](int x) {")], 0))
+        self.assertTrue(refuses([(1, "const auto refuse = [&](int x) {")], 0))
 
     def test_what_describes_entries_writes_no_kernels(self):
         # An entry, its inputs, what a result is held against, and what no entry has.
         for name in ("registry_rows.cpp", "paged_inputs.cpp", "reference_vectors.cpp", "link.cpp"):
-            self.assertFalse(prove.traces(prove.ROOT / "kernels" / name), name)
+            self.assertFalse(traces(ROOT / "kernels" / name), name)
         for name in ("gemm_sm90.cpp", "keys_of_ranks.h", "attention_paged_parameters.cpp"):
-            self.assertTrue(prove.traces(prove.ROOT / "kernels" / name), name)
+            self.assertTrue(traces(ROOT / "kernels" / name), name)
 
 
 class Text(unittest.TestCase):
     def test_has_no_name_of_a_kernel(self):
         mutant = {"kind": 4, "where": "kernels/attention.cpp:7", "change": "left out",
                   "operation": "wgmma_wait r12 of attention_forward"}
-        self.assertEqual(prove.text_of(mutant),
+        self.assertEqual(text_of(mutant),
                          "the mutant wgmma_wait rN left out of kind 4 at attention.cpp:7")
         # What is of no kernel keeps its words.
         mutant["operation"] = "zeros of turns in stream main"
-        self.assertIn("zeros of turns in stream main", prove.text_of(mutant))
+        self.assertIn("zeros of turns in stream main", text_of(mutant))
 
 
 class Left(unittest.TestCase):
     def test_what_has_no_verdict_is_counted_and_named(self):
         caught = result("a", True, "caught")
-        text = prove.text_of(caught["answer"]["mutants"][0])
+        text = text_of(caught["answer"]["mutants"][0])
         arguments = types.SimpleNamespace(of_files={text.replace("gemm.cpp:7", "gemm.cpp:9")},
                                           texts={text: []}, shard="1/1", short=False)
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
-            self.assertFalse(prove.print_left(arguments, [caught]))
+            self.assertFalse(print_left(arguments, [caught]))
         self.assertIn("2 changes of lines in all, of which 1 have no verdict", printed.getvalue())
         self.assertIn("no verdict yet: 1 at gemm.cpp:9", printed.getvalue())
         arguments.of_files = set()
         with contextlib.redirect_stdout(printed):
-            self.assertTrue(prove.print_left(arguments, [caught]))
+            self.assertTrue(print_left(arguments, [caught]))
 
 
 class Changes(unittest.TestCase):
     def verdict(self, *results):
-        (mutant,) = prove.changes_of(results).values()
+        (mutant,) = changes_of(results).values()
         return mutant["verdict"]
 
     def test_one_that_is_caught_stands_for_all_that_read_the_same(self):

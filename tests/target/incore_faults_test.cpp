@@ -180,7 +180,7 @@ TEST(IncoreFaults, ManyTurnsAreWithoutAnEnd) {
   EXPECT_THAT(found, HasSubstr("deadlock: without an end"));
 }
 
-// Whether a fault shows hangs on no seed, so that one schedule stands for all.
+// Whether a fault shows depends on no seed, so that one schedule stands for all.
 TEST(IncoreFaults, ShowInEveryOrderOrInNone) {
   for (const ir::Kernel& machine : explicit_products()) {
     int shown = 0, hidden = 0;
@@ -250,7 +250,7 @@ TEST(IncoreFaults, ChanceHidesNothing) {
   }
 }
 
-// The kinds that some schedule shows, and a message of each: what is found first hangs on it.
+// The kinds that some schedule shows, and a message of each: what is found first depends on it.
 std::map<std::string, std::string> messages(const ir::Kernel& mutant) {
   std::map<std::string, std::string> found;
   for (std::uint64_t seed = 0; seed < 12; ++seed) {

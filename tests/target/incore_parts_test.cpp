@@ -23,6 +23,8 @@ using testing::HasSubstr;
 // The part's part lies 8 rows and 40 columns behind the tile's first element.
 constexpr int kRow = 8, kColumn = 40;
 
+int slice_line = 0;
+
 Kernel parts_kernel() {
   Kernel kernel("parts");
   const Dim m = kernel.dim("m"), n = kernel.dim("n");
@@ -32,6 +34,7 @@ Kernel parts_kernel() {
   const auto [i] = kernel.grid(ceil_div(m, 32));
   const Block rows = m.block(i, 32);
   const Tile x = load(X(rows, Block(0, 64, n)));
+  slice_line = __LINE__ + 1;
   const Tile left = x.slice({0, 0}, {32, 32}), right = x.slice({0, 32}, {32, 32});
   store(Sums(rows, all), left.cast(f32) + 2 * right.cast(f32));
   store(Y(rows, all), dot(right, load(W(all, all))));
@@ -46,6 +49,11 @@ TEST(IncoreParts, OfALoadedTileAreLoaded) {
   for (const target::Target* target : target::targets()) {
     if (!target->core) continue;
     const ir::Kernel machine = compiler::compile_to_machine(kernel.finish(), target->name).kernel;
+    int loads = 0;
+    ir::for_each(machine.body, [&](const ir::Operation& o) {
+      loads += o.op == ir::Op::core_load && o.where.line == slice_line;
+    });
+    EXPECT_GE(loads, 2);
     for (const auto& [m, n] : {std::pair{70, 64}, {33, 50}, {5, 20}, {32, 41}}) {
       SCOPED_TRACE(target->name + " " + std::to_string(m) + " " + std::to_string(n));
       const std::int64_t blocks = (m + 31) / 32;

@@ -20,8 +20,8 @@ struct Attention {
   double softcap = 0;  // scaled scores s become softcap * tanh(s / softcap); 0: they stay
   bool sinks = false;  // each head has one more logit, with nothing behind it
   int block_q = 128, block_k = 128;  // rows of a tile, keys of a block
-  // sm_90a: heads follow each other whose keys and values fit so many bytes, which stay in L2
-  // beside what passes through it. Measured: docs/log/2026-11-21-prototypes.md.
+  // sm_90a: bytes of L2 for keys and values. Tiles of as many heads as fit follow each other, so
+  // that these heads stay in L2. Measured: docs/log/2026-11-21-prototypes.md.
   int l2_bytes = 32 << 20;
   // sm_90a: two CTAs of a cluster take neighbouring tiles, and each loads half of the keys and
   // values that both read. For sequences of one length, without a window.
@@ -53,9 +53,10 @@ Program attention_forward_fp8_sm90(const Attention& attention, SourceLocation wh
 // attention_forward for sequences of different lengths, packed one behind the other. Sequence b has
 // the queries cu_seqlens_q[b] .. cu_seqlens_q[b + 1] - 1, and likewise its keys; both ascend,
 // lengths may be 0, and rows of no sequence are neither read nor written. Of a causal mask, the
-// lengths are the sequence's own: its last query sees its last key. in   Q [total_queries, heads,
-// dim], K [total_keys, kv_heads, dim], V [total_keys, kv_heads,
-//      dim_v], cu_seqlens_q i32 [batch + 1], cu_seqlens_k i32 [batch + 1]
+// lengths are the sequence's own: its last query sees its last key.
+//
+// in   Q [total_queries, heads, dim], K [total_keys, kv_heads, dim],
+//      V [total_keys, kv_heads, dim_v], cu_seqlens_q i32 [batch + 1], cu_seqlens_k i32 [batch + 1]
 // out  O [total_queries, heads, dim_v], LSE f32 [heads, total_queries]
 // in   with sinks: sinks f32 [heads]
 Kernel attention_varlen_forward(const Attention& attention, SourceLocation where = here());

@@ -26,10 +26,11 @@ struct Gemm {
   // of 8 up to 256. Else it is the other way round.
   bool exchanged = false;
   // sm_90a only: clusters of share_a * share_b * split CTAs.
-  int share_a = 1;  // CTAs side by side share A's tiles by multicast
-  int share_b = 1;  // CTAs below each other share B's
-  int split = 1;    // so many divide k between them
-  // sm_90a only: where the last wave is not full, the clusters that would idle divide k as well.
+  int share_a = 1;  // so many CTAs of a row of tiles share A's tiles by multicast
+  int share_b = 1;  // so many CTAs of a column of tiles share B's
+  int split = 1;    // so many CTAs divide k between them
+  // sm_90a only: if the last wave of tiles does not fill the GPU, clusters that would idle take
+  // parts of k of its tiles.
   bool grid_split = false;
 };
 Kernel gemm(const Gemm& gemm, SourceLocation where = here());
@@ -64,7 +65,7 @@ struct GemmVariant {
   bool grid_split = false;
 };
 const std::vector<GemmVariant>& gemm_variants();
-// Those for operands of any layout, and with registers left for what stands behind the sums.
+// The variants for operands of any layout, and with registers left for what stands behind the sums.
 const std::vector<GemmVariant>& gemm_linear_variants();
 // Checks nothing: gemm_sm90 does.
 Gemm with_variant(Gemm gemm, const GemmVariant& variant);

@@ -41,7 +41,7 @@ def attention(q, k, v, *, causal=False, window=None, softcap=0.0, sinks=None, sc
                 batch. Sequence i has the rows cu_seqlens[i] to cu_seqlens[i + 1] - 1. A pair where
                 keys have other lengths than queries. The log-sum-exp is {heads, length}
     max_lengths an int or a pair: the longest sequences. It is checked where cu_seqlens are on the
-                host, and nothing else hangs on it
+                host, and nothing else depends on it
     target      interpreter or sim:sm_90a, for tensors of the host
     """
     if sinks is None and cu_seqlens is None and max_lengths is None:

@@ -169,7 +169,7 @@ def _keep_linear(ctx, arguments, results):
 
 
 def _differentiate_linear(ctx, d_c, d_kept):
-    """`z` hangs on the operands: so who differentiates these gradients comes to the activation's,
+    """`z` depends on the operands: so who differentiates these gradients comes to the activation's,
     which have none."""
     a, b, z = ctx.saved_tensors
     needs_a, needs_b, needs_bias, needs_residual = ctx.needs

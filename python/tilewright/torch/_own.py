@@ -109,7 +109,7 @@ class _Differentiated(torch.autograd.Function):
 
 class _Gradient(torch.autograd.Function):
     """A run of the gradient kernel, which has no gradient of its own: also where what it is given
-    alone hangs on the inputs."""
+    alone depends on the inputs."""
 
     @staticmethod
     def forward(ctx, gradient, scalars, name, *given):

@@ -296,8 +296,8 @@ def _run_paged(name, q, cache, dim_v, cu_seqlens, lengths, block_table, indptr, 
 
 def _prepared(q, cache, dim_v, cu_seqlens, lengths, block_table, indptr, sinks, causal, window,
               scale, softcap, fixed_split_size, plan):
-    """What a run hangs on besides its tensors, the kernel's options, its tensors, and of those the
-    results."""
+    """What a run depends on besides its tensors, the kernel's options, its tensors, and of those
+    the results."""
     out, lse = results = _empty(q, dim_v)
     if cu_seqlens is None:
         cu_seqlens = _even_offsets(q.device, *q.shape[:2])

@@ -1,7 +1,7 @@
 """Kernels of the library on PyTorch's tensors: made once for their options, run on the stream.
 
-What a call costs the host is most of a short one's time. So what hangs on the tensors' shapes alone
-is kept from call to call, and gradients have an autograd.Function of their own:
+What a call costs the host is most of a short one's time. So what depends on the tensors' shapes
+alone is kept from call to call, and gradients have an autograd.Function of their own:
 torch.library.register_autograd would cost several times as much.
 """
 
@@ -159,7 +159,7 @@ class Call:
 
 def run(name, settings, options, target, tensors):
     """Queues a run on the current stream of the tensors' GPU; on the host it is done at return. The
-    kernel's options are those of options(), which hang on `settings` and the tensors' shapes."""
+    kernel's options are those of options(), which depend on `settings` and the tensors' shapes."""
     first = tensors[0]
     if not first.is_cuda:
         if target == "cuda":

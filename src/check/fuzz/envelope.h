@@ -18,7 +18,8 @@ struct TensorEnvelope {
 // follow from the operations that made it, by the running error analysis of numerical analysis
 // (Higham, Accuracy and Stability of Numerical Algorithms, 3.1): every rounding, every order of a
 // sum, and both sides of a comparison that rounding may tip. It is written without the interpreter,
-// which is held against it like everything else. Raises Undecided where control hangs on rounding.
+// which is held against it like everything else. Raises Undecided where control depends on
+// rounding.
 std::vector<TensorEnvelope> envelope_of(const ir::Kernel& kernel, Launch& launch,
                                         const Precision& precision);
 

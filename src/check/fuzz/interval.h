@@ -40,7 +40,7 @@ Interval widened(Interval x, double relative, DType dtype);
 Interval hull(Interval a, Interval b);
 Interval evaluate(ir::Op op, const Interval* x, DType dtype, const Precision& precision);
 
-// Thrown where a decision of the kernel hangs on rounding.
+// Thrown where a decision of the kernel depends on rounding.
 struct Undecided {};
 
 }  // namespace tilewright::checks::fuzz

@@ -109,7 +109,7 @@ class Judge {
     return launch;
   }
 
-  // Where a decision hangs on rounding there are none. But what rounds as the interpreter does
+  // Where a decision depends on rounding there are none. But what rounds as the interpreter does
   // decides alike, and has the same bits.
   void find_bounds() {
     try {

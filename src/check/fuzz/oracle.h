@@ -15,7 +15,7 @@ struct Verdict {
   enum class Kind : std::uint8_t {
     agrees,
     refused,    // with a diagnostic that names a line
-    undecided,  // a decision of the kernel hangs on rounding
+    undecided,  // a decision of the kernel depends on rounding
     mismatch,
     fault,     // of the simulated GPU
     internal,  // an assertion of the compiler

@@ -564,8 +564,8 @@ void CoreDevice::count() const {
   }
 }
 
-// Nothing hangs on the seed: the report's `timing` is empty. What a queue has stands in an order of
-// its own, and the n-th wait for an event takes its n-th set. So each item starts in every order
+// Nothing depends on the seed: the report's `timing` is empty. What a queue has stands in an order
+// of its own, and the n-th wait for an event takes its n-th set. So each item starts in every order
 // with the same of the others known to be over. Races and events that may be raised while they are
 // up follow from that alone. A wait without a set comes to nothing in any order. And what is read
 // without a race was written by the same instruction.

@@ -50,7 +50,7 @@ class ScaleWalk : public ForwardWalk<ScaleWalk, Power> {
  public:
   ScaleWalk(const Sites& sites, const Site& scaled) : ForwardWalk(sites), scaled_(scaled.number) {}
 
-  // Whether no element that leaves the kernel has the factor, and no condition hangs on it.
+  // Whether no element that leaves the kernel has the factor, and no condition depends on it.
   bool cancels() {
     for (bool grows = true; grows && cancels_;) {
       const Powers before = shared_;

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t kFirstCoordinate = 5;  // of a tma_load's operands
 
-// Register arrays whose values hang on where an element lies.
+// Register arrays whose values depend on where an element lies.
 std::set<ValueId> positional(const Sites& sites) {
   std::set<ValueId> arrays;
   for (std::size_t before = SIZE_MAX; before != arrays.size();) {

@@ -68,11 +68,11 @@ struct MachineOptions {
   bool issue_order = false;
   // Without arithmetic on tiles: control flow, scalars, addresses, synchronisation and every check
   // are executed, values in registers only where a condition needs them, and outputs are left
-  // alone. A condition that hangs on a product or on tiles in shared memory becomes a choice that
+  // alone. A condition that depends on a product or on tiles in shared memory becomes a choice that
   // the seed draws, so that schedules are covered which no data leads to. A kernel that reads an
   // index out of what it computed itself is refused.
   bool control_only = false;
-  // Also what hangs on the order that the seed draws (MachineReport::timing).
+  // Also what depends on the order that the seed draws (MachineReport::timing).
   bool timing = false;
   // Also which bytes of its outputs the kernel writes (MachineReport::written). Wants check_order.
   bool note_written = false;

@@ -30,7 +30,7 @@ struct Warp;
 //   count for it.
 // - handed: a fixed order of preference, in which a warp stays before each atomic_add until nothing
 //   else can go on. The seed's digits say which of those that stand there goes. Every order of the
-//   atomic additions comes so: what comes before one of them in some execution hangs on no later
+//   atomic additions comes so: what comes before one of them in some execution depends on no later
 //   one, so that it has been executed when nothing else can go on.
 class Schedule {
  public:

@@ -13,7 +13,7 @@ namespace tilewright::simulator {
 // with how many are drawn, since a grid may have 2^31 CTAs.
 class StartOrder {
  public:
-  // Takes its numbers out of `random` at once, so that what comes next there hangs on no draw.
+  // Takes its numbers out of `random` at once, so that what comes next there depends on no draw.
   StartOrder(std::int64_t count, Random& random, bool shuffled = true)
       : all_(count), count_(count), shuffled_(shuffled), random_(random) {
     random.skip(static_cast<std::uint64_t>(std::max<std::int64_t>(count - 1, 0)));

@@ -10,7 +10,7 @@
 #include "simulator/machine/word_history.h"
 #include "tilewright/error.h"
 
-// Whether what happens on the virtual GPU hangs on the order that the seed drew.
+// Whether what happens on the virtual GPU depends on the order that the seed drew.
 //
 // Where nothing does, one run without a fault stands for every schedule of its launch. The argument
 // goes over the steps of another schedule, in their order. Suppose that all steps so far are steps
@@ -59,10 +59,10 @@ class Launch;
 // is none of them, nor is who comes last to a word that counts (word_history.h). A launch of one
 // cluster may have few orders of such accesses, as of two roles that take the numbers of their
 // tiles from a counter. Where all of them are atomic additions, Search::handed executes one of
-// these orders after the other. Then nothing else is left that hangs on the order.
+// these orders after the other. Then nothing else is left that depends on the order.
 //
 // Keeps clocks of what has happened in time: also by way of copies, which order nothing but what
-// they write. Says in the report what hangs on the order, the first such thing alone.
+// they write. Says in the report what depends on the order, the first such thing alone.
 class Timing {
  public:
   Timing(Launch& launch, bool enabled) : launch_(launch), enabled_(enabled) {}

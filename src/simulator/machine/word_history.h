@@ -53,10 +53,10 @@ struct WordStep {
 // in time, whatever these hand on: a relaxed one, too, comes behind what its warp did before.
 // Within a cluster that orders steps of words with each other, and no other memory.
 //
-// Of a word that counts who leaves, the last one takes back what all have added. Who that is hangs
-// on the order; that somebody does, and what is left, does not. It is so where all add the same
-// and compare with the same number; where everybody who has come leaves, with all lanes; and where
-// nobody comes behind the last one.
+// Of a word that counts who leaves, the last one takes back what all have added. Who that is
+// depends on the order; that somebody does, and what is left, does not. It is so where all add the
+// same and compare with the same number; where everybody who has come leaves, with all lanes; and
+// where nobody comes behind the last one.
 class WordHistory {
  public:
   // Whether the step, which is the next one, might find something else in another order, or let an
