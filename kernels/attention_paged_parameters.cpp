@@ -183,6 +183,19 @@ Index last_not_past(const Tensor& numbers, const Dim& count, const Index& wanted
   return low;
 }
 
+Index last_not_past_by_halves(const Tensor& numbers, const Dim& count, const Index& wanted) {
+  Cell<Index> low(0), high{Index(count)};
+  Cell<Condition> more(Index(1) < high);
+  repeat_while(more, [&] {
+    const Index middle = (low + high) / 2;
+    const Condition reached = load_index(numbers(middle)) <= wanted;
+    low = select(reached, middle, low);
+    high = select(reached, high, middle);
+    more = low + 1 < high;
+  });
+  return low;
+}
+
 PagedItem PagedItem::of(const Slot& slot) {
   return {slot.number(0), slot.number(1), slot.number(2),
           slot.number(3), slot.number(4), slot.number(5)};

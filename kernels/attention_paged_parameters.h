@@ -89,8 +89,10 @@ class QueryTiles {
   int size_;
 };
 
-// The last of `count` numbers, which ascend, that is not past `wanted`.
+// The last of `count` numbers, which ascend, that is not past `wanted`. By halves one of them is
+// looked at at a time, else several.
 Index last_not_past(const Tensor& numbers, const Dim& count, const Index& wanted);
+Index last_not_past_by_halves(const Tensor& numbers, const Dim& count, const Index& wanted);
 
 // Where a run of a sequence's keys lies: slots of one page, or of neighbouring ones all of them.
 struct PageSlots {
@@ -129,6 +131,7 @@ struct PagedParameters : AttentionScores, PagedShapes {
   int window() const { return a_.window; }
   int fixed_split_size() const { return a_.fixed_split_size; }
   bool is_planned() const { return a_.planned; }
+  bool is_latent() const { return a_.latent; }
   void declare_sinks(Kernel& kernel) { AttentionScores::declare_sinks(kernel, a_); }
   Tensor Q, cu_seqlens_q, lengths;
   std::vector<Tensor> table;  // block_table, or indptr and indices

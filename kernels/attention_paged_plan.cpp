@@ -9,7 +9,7 @@
 namespace tilewright::kernels {
 namespace {
 
-constexpr int kSequences = 128;  // of a step
+constexpr int kSequences = 64;  // of a step
 // A plan chooses among so many divisions: half an item of a place, one, one and a half, and so on.
 constexpr int kDivisions = 8;
 constexpr int kMostItemsOfPlace = kDivisions / 2;
@@ -159,11 +159,14 @@ Index PlanRoom::parts(const Index& first, const Index& tiles, const Index& plann
 std::optional<PagedPlan> PagedPlan::declared(Kernel& kernel, const PagedParameters& p,
                                              const PagedRows& tile, KeyParts keys) {
   if (keys != KeyParts::planned) return std::nullopt;
-  return PagedPlan(kernel, p.cu_seqlens_q, p.batch, tile.queries(), p.is_planned());
+  PagedPlan plan(kernel, p.cu_seqlens_q, p.batch, tile.queries(), p.is_planned());
+  plan.is_searched_by_halves_ = p.is_latent() && !p.is_planned();
+  return plan;
 }
 
 PlannedItem PagedPlan::item(const Index& number, const PlanRoom& room) const {
-  const Index sequence = last_not_past(plan_, batch_, number);
+  const Index sequence = is_searched_by_halves_ ? last_not_past_by_halves(plan_, batch_, number)
+                                                : last_not_past(plan_, batch_, number);
   const auto [first, tiles, planned, parts] = items_of(sequence, room);
   const Index own = max(number - first, 0), block = own / planned, part = own % planned;
   // A part that there is no room for is one of a tile that does not exist.

@@ -81,6 +81,9 @@ class PagedPlan {
   Dim batch_;
   int queries_of_tile_;
   bool is_given_;
+  // With pages of 16 slots and 128 heads of latent keys this is faster where the plan is not given,
+  // and slower where it is. Why is not known.
+  bool is_searched_by_halves_ = false;
 };
 
 // Joins the parts of each item's queries: in P, L, cu_seqlens_q, plan; out O, LSE; in sinks, if

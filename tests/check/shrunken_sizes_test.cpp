@@ -66,7 +66,7 @@ TEST(ShrunkenSizes, ShrinkACacheToThePagesOfARing) {
   EXPECT_THAT(sizes("schedule=sm90").front(),
               testing::UnorderedElementsAre("batch=2", "queries=168", "pages=62", "max_pages=31",
                                             "entries=62"));
-  EXPECT_THAT(sizes("schedule=sm90_planned"), testing::Contains(testing::Contains("batch=152")));
+  EXPECT_THAT(sizes("schedule=sm90_planned"), testing::Contains(testing::Contains("batch=88")));
 }
 
 // All lengths are those of outputs: keys are fewer than rows by blocks in some sizes, so that rows

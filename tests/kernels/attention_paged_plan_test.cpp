@@ -66,9 +66,12 @@ TEST(AttentionPagedPlanTest, FindsTheLastNumberThatIsNotPast) {
   const Dim count = kernel.dim("count", at_least(1)), most = kernel.dim("most");
   const Tensor numbers = kernel.in("numbers", i32, {count});
   const Tensor found = kernel.inout("found", i32, {most});
+  const Tensor halves = kernel.inout("halves", i32, {most});
   kernel.ctas(1);
   kernel.roles({role("search", warps(1), registers(32), [&] {
     for (Index wanted : range(most)) {
+      const Index by_halves = kernels::last_not_past_by_halves(numbers, count, wanted);
+      atomic_add(halves(wanted), by_halves);
       atomic_add(found(wanted), kernels::last_not_past(numbers, count, wanted));
     }
   })});
@@ -79,10 +82,13 @@ TEST(AttentionPagedPlanTest, FindsTheLastNumberThatIsNotPast) {
     const int wanted = static_cast<int>(ascending.back()) + 3;
     HostTensor of = HostTensor::from_values(i32, {size}, ascending);
     HostTensor said = HostTensor::zeros(i32, {wanted});
-    search.run({ref(of), ref(said)});
+    HostTensor halves = said;
+    search.run({ref(of), ref(said), ref(halves)});
     for (int i = 0; i < wanted; ++i) {
       const auto past = std::upper_bound(ascending.begin(), ascending.end(), i);
-      ASSERT_EQ(said.flat(i), past - ascending.begin() - 1) << i << " in " << size;
+      for (const HostTensor* each : {&said, &halves}) {
+        ASSERT_EQ(each->flat(i), past - ascending.begin() - 1) << i << " in " << size;
+      }
     }
   }
 }

@@ -383,7 +383,7 @@ TEST(SimulateOperationOfCores, SizesComeToTheSecondBlock) {
   EXPECT_THAT(sizes_of("attention_paged --set page=256 --set csr=true"),
               Contains(HasSubstr("pages=11 keys=81")));
   // What no tensor but a vector has: its blocks are the vector's.
-  EXPECT_THAT(sizes_of("attention_paged_plan"), Contains(HasSubstr("batch=258")));
+  EXPECT_THAT(sizes_of("attention_paged_plan"), Contains(HasSubstr("batch=130")));
   // Heads that are taken one by one, and of one vector all at once.
   EXPECT_THAT(
       sizes_of("ring_attention_backward --set dim=16 --set sinks=true", "incore_partitions"),
