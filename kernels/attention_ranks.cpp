@@ -193,6 +193,9 @@ void check_attention_ranks(const SequenceParallelAttention& o, const Caller& cal
   if (o.attention.in_pairs) {
     caller.refuse("in_pairs is set", "leave it out: over ranks each CTA loads alone");
   }
+  if (o.attention.in_parts) {
+    caller.refuse("in_parts is set", "leave it out: over ranks tiles without a mask have parts");
+  }
 }
 
 Program sequence_parallel_attention(const SequenceParallelAttention& o, SourceLocation where) {

@@ -103,6 +103,13 @@ void check_options(const Attention& a, const Caller& caller) {
     caller.refuse("in_pairs is set and window is " + std::to_string(a.window),
                   "leave one of them out: the tiles of a pair see too few keys together");
   }
+  if (a.in_parts && (a.window > 0 || a.sinks || a.in_pairs)) {
+    const std::string other = a.window > 0 ? "window is " + std::to_string(a.window)
+                              : a.sinks    ? "sinks is set"
+                                           : "in_pairs is set";
+    caller.refuse("in_parts is set and " + other,
+                  "leave one of them out: parts of a tile have keys alone, and as many");
+  }
   if (a.block_k % 16 != 0 || a.block_k > 256) {
     caller.refuse("block_k is " + std::to_string(a.block_k), "take a multiple of 16 up to 256");
   }

@@ -100,6 +100,48 @@ TEST(AttentionTest, PairsWithAWindowAreRefused) {
   EXPECT_NE(packed.find("in_pairs is set"), std::string::npos) << packed;
 }
 
+// Of three tiles for two CTAs, of five for four and of five for nine those have two, four and three
+// parts that fill no round. Under a mask some rows see nothing of a part.
+TEST(AttentionTest, LastTilesInParts) {
+  struct Tiles {
+    std::int64_t queries, keys;
+    int heads, multiprocessors;
+  };
+  for (const bool causal : {false, true}) {
+    for (const Tiles& each :
+         std::vector<Tiles>{{190, 280, 1, 2}, {150, 300, 2, 4}, {260, 420, 1, 9}}) {
+      for (const std::uint64_t seed : {1, 2}) {
+        Problem p = problem(each.queries, each.keys, causal);
+        p.options.in_parts = true;
+        p.options.heads = each.heads;
+        p.options.kv_heads = 1;
+        p.options.dim = p.options.dim_v = p.options.block_k = 16;
+        p.options.block_q = 64;
+        SCOPED_TRACE(std::to_string(each.queries) + " queries, causal " + std::to_string(causal));
+        check(p, {.machine = true, .seed = seed, .multiprocessors = each.multiprocessors});
+      }
+    }
+  }
+}
+
+TEST(AttentionTest, PartsOfAWindowOrOfSinksAreRefused) {
+  Attention a = problem(100, 100, true, 40).options;
+  a.in_parts = true;
+  EXPECT_NE(test::usage_error_of([&] {
+              attention_forward_sm90(a);
+            }).find("in_parts is set and window is 40"),
+            std::string::npos);
+  a.window = 0;
+  a.sinks = true;
+  EXPECT_NE(test::usage_error_of([&] {
+              attention_forward_sm90(a);
+            }).find("in_parts is set and sinks is set"),
+            std::string::npos);
+  a.sinks = false;
+  EXPECT_NE(test::usage_error_of([&] { attention_varlen_forward_sm90(a); }).find("in_parts is set"),
+            std::string::npos);
+}
+
 TEST(AttentionTest, NothingVisibleIsZeroAndMinusInfinity) {
   // With fewer keys than queries the first queries see none.
   for (const bool machine : {false, true}) {
