@@ -6,8 +6,8 @@
 
 namespace tilewright::kernels {
 
-// By one warp of each CTA, where who adds last to a block of rows converts it: zeros for the rows
-// that see no keys, to which nobody adds.
+// Writes zeros to dQ of the rows that see no keys, by one warp of each CTA. Other rows are
+// converted by the CTA that adds to them last; to these nobody adds.
 template <typename Keys>
 void put_unseen(const Attention& a, const Keys& sequences, const Tensor& dQ) {
   constexpr int kRowsAtOnce = 4;

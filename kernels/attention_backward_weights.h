@@ -6,8 +6,8 @@
 // What gradients at the tile level are made of, in whichever program.
 namespace tilewright::kernels {
 
-// LSE as weights take it. Of a row that sees nothing it is -inf, and 0 stands for it: its scores
-// are -inf, and its weights must be 0.
+// LSE in powers of two, as weights_of takes it. A row that sees nothing has LSE -inf. It is taken
+// as 0, so that the weights of its scores, which are -inf, come out as 0.
 inline Tile in_powers_of_two(const Tile& lse) { return where(lse == kNone, 0, lse * kLog2e); }
 
 // Of a block of scores, in either orientation.
@@ -27,7 +27,7 @@ Weights weights_of(const AttentionScores& scores, const Tile& products, const Ti
 inline Tile gradient_of(const AttentionScores& scores, const Weights& of,
                         const Tile& value_products, const Tile& d) {
   const Tile gradient = of.weights * (value_products - d);
-  // Of the score itself: what is hidden is no number that one may square.
+  // The cap's derivative is that of the score before masking: a masked score is -inf.
   return scores.is_capped() ? gradient * (1 - of.capped * of.capped) : gradient;
 }
 

@@ -11,8 +11,8 @@
 namespace tilewright::kernels {
 namespace {
 
-// The entry of the forward pass as that of its gradients: `packed`, two vectors of the sequences'
-// first rows stand behind Q, K and V.
+// Turns the entry of the forward pass into that of its gradients. If it is `packed`, the vectors
+// cu_seqlens_q and cu_seqlens_k follow Q, K and V.
 LibraryKernel backward_of(LibraryKernel kernel, bool packed) {
   kernel.backward_of = kernel.name;
   kernel.blocks.clear();
@@ -23,7 +23,7 @@ LibraryKernel backward_of(LibraryKernel kernel, bool packed) {
   const LibraryTensor O = kernel.tensors[inputs], LSE = kernel.tensors[inputs + 1];
   const LibraryTensor sinks = kernel.tensors.back();
   const auto forward = kernel.reference;
-  // So that they fit the inputs that stand before.
+  // O and LSE are computed from the inputs before them, so that they fit these.
   const auto output_of_forward = [=](LibraryTensor tensor, std::size_t number) {
     tensor.is_output = false;
     tensor.values = [=](const OptionValues& o, std::uint64_t, const std::vector<HostTensor>& all) {
@@ -39,7 +39,7 @@ LibraryKernel backward_of(LibraryKernel kernel, bool packed) {
     tensor.is_output = is_output;
     return tensor;
   };
-  // No tile has rows of several heads: more of them have nothing to show.
+  // No tile of the gradients has rows of several heads, so that more heads make no other code.
   for (KernelOption& option : kernel.options) {
     if (option.name == "heads") option.worth_trying = {"8", "6"};
   }

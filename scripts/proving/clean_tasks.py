@@ -57,7 +57,7 @@ def least_of_a_case(arguments, schedules):
 
 def clean_tasks(arguments, kind, subjects, wanted, begin=0, costs=()):
     """The first schedules of all come before the next ones of any, those from `begin` on. One
-    stands for all of a size in which nothing hangs on the order of the work. `costs` are of a
+    stands for all of a size in which nothing depends on the order of the work. `costs` are of a
     schedule, as far as they are known."""
     common = ["--input-seed", "0", "--one-for-all",
               *(["--control-only"] if kind == "control"
@@ -86,7 +86,7 @@ def value_tasks(arguments, subjects, _):
 
 
 def more_value_tasks(arguments, subjects, results):
-    """What cases still want, of settings in which something hangs on the order of the work."""
+    """What cases still want, of settings in which something depends on the order of the work."""
     done = {name_of(result["key"]) for result in results
             if result["key"][2] == "values" and stands_for_all(result)}
 

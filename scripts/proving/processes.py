@@ -33,7 +33,7 @@ def executed(words, limit, judged=None):
     """The process with what it printed and its seconds of a core; its status is None where it takes
     longer, or where no line comes to the file `judged` any more.
 
-    What the clock says of it hangs on what else the machine does."""
+    What the clock says of it depends on what else the machine does."""
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(words, stdout=output, stderr=errors,
                                    env={**os.environ, **KEEPS_MEMORY})

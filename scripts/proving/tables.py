@@ -15,7 +15,7 @@ COLUMNS = ["sites", "mutants", "changes", *VERDICTS, "right_class", "both_lines"
 
 
 def print_failures(results):
-    # Whether undecided mutants are a failure hangs on other settings too.
+    # Whether undecided mutants are a failure depends on other settings too.
     failed = [r for r in results if r["status"] != 0 and "ended" not in r
               and not (r["status"] == 1 and "mutants" in r.get("answer", {}))]
     for result in failed:

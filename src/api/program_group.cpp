@@ -25,12 +25,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The driver takes about a thousand operations of a stream before a call waits, and then a rank
-// that has died would keep the call for ever.
+// The driver queues about a thousand operations of a stream. A further call blocks, and would block
+// for ever if a rank has died. So the queue is kept shorter.
 constexpr std::int64_t kMostOperations = 512;
 constexpr std::int64_t kMostRuns = 64;
 
-// Not for long at first: a run may be short.
+// Yields at first, since a run may be short, and then sleeps.
 class Pause {
  public:
   void operator()() {
@@ -47,7 +47,7 @@ bool has_nodes(const Group& group) {
   return std::any_of(nodes.begin(), nodes.end(), [](int node) { return node != 0; });
 }
 
-// Of two texts that differ; of one that ends there, that it does.
+// The line of each text in which they first differ; "no more" for a text that ends there.
 std::pair<std::string, std::string> first_lines_that_differ(std::string_view one,
                                                             std::string_view other) {
   const auto at = std::mismatch(one.begin(), one.end(), other.begin(), other.end());
@@ -71,7 +71,7 @@ class RankOfGroup final : public ProgramRanks {
     if (has_nodes(group)) nodes_ = std::make_unique<NodeTransfers>(recorded, group, own_);
   }
   ~RankOfGroup() override {
-    // What still runs must find its memory: the process will not last.
+    // What still runs on the GPU uses the memory, so it is leaked: the process has to end anyway.
     if (is_stuck_) new std::optional<SymmetricArena>(std::move(arena_));
   }
 
@@ -117,8 +117,8 @@ class RankOfGroup final : public ProgramRanks {
     group_.barrier(fmt::format("{} of {}", where, name_));
   }
 
-  // What NCCL has queued may stand behind a wait for a word, and the other way round: both are
-  // ended at the same time.
+  // NCCL's work may be queued behind a wait for a word, or such a wait behind NCCL's work. So both
+  // are ended at the same time.
   void give_up(const Error& error, const Streams& streams) override {
     failure_ = error;
     std::thread aborting([nodes = nodes_.get()] {

@@ -16,11 +16,11 @@ using Kind = InputChange::Kind;
 
 constexpr double kFar = 256;  // exp(-kFar) is 0 in f32; e4m3 reaches to 448
 constexpr double kGrowth = 2;
-// Of a key of a softmax with usual queries: its weights are up to some thousand times those of
-// others, and not more.
+// How far the last element of an axis lies from the others. A key that lies so far from the others
+// has some thousand times their weight in a softmax: it outweighs them, and they still count.
 constexpr double kApart = 8;
-// What such operands are, or sums of products of two of them along the last axis: functions such as
-// tanh and sigmoid are neither 0 nor 1 there, and depend on all of their terms.
+// The size of operands of one sign, or of sums of products of two of them along the last axis.
+// There tanh and sigmoid are neither 0 nor 1, so that every term of the sum shows.
 constexpr double kSum = 3;
 // exp(-kFarSum / sqrt(256)) is 0 in f32.
 constexpr double kFarSum = 3072;
@@ -46,7 +46,7 @@ void add_changes(const HostTensor& tensor, std::size_t input, std::vector<InputC
   }
 }
 
-// About as large as the others, and no two alike.
+// An element of the wanted sign and size. Sizes vary a little, so that no two elements are alike.
 double of_one_sign(double drawn, bool is_negative, double sum, std::int64_t extent) {
   const double usual =
       sum > 0 ? std::sqrt(sum / static_cast<double>(std::max<std::int64_t>(extent, 1))) : kSum;
@@ -94,7 +94,7 @@ bool is_apart(const InputChange& change, std::int64_t at, std::int64_t extent) {
   return false;
 }
 
-// Of what all or every two of the inputs are.
+// Changes of all inputs together, and of every two of them if there are few.
 void add_together(const std::vector<std::size_t>& inputs, std::vector<InputChange>& changes) {
   for (const double sum : {kSum, 0.0, kFarSum}) {
     for (const std::size_t other : inputs) changes.push_back({Kind::sign, inputs, sum, 0, other});

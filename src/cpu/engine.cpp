@@ -208,19 +208,33 @@ Engine::Region Engine::region(const Box& box) const {
   return region;
 }
 
-// Products ask for the next tile meanwhile, if it lies where the last two let expect. Whether they
-// have asked for all of this one.
+// How far the next tile lies behind the last one, or 0 where the steps do not tell: loops within
+// loops come back to the same few of them.
+std::int64_t Engine::next_step(const std::array<std::int64_t, 6>& steps) {
+  if (steps[0] == steps[1] && steps[0] != 0) return steps[0];
+  for (std::size_t period = 2; period + 1 < steps.size(); ++period) {
+    if (steps[0] == steps[period] && steps[1] == steps[period + 1]) return steps[period - 1];
+  }
+  return 0;
+}
+
+// Products ask for the next tile meanwhile, if steps before tell where it lies. Whether they have
+// asked for all of this one.
 bool Engine::was_asked_for(const Region& region, std::size_t rows, std::size_t columns,
                            State& state) {
-  const std::int64_t step = state.last ? region.data - state.last : 0;
-  const bool is_foreseen = step == state.step && step != 0;
   const auto* const data = reinterpret_cast<const char*>(region.data);
   // Those of other instruction sets and elements ask for none.
   const bool is_left =
       std::any_of(ahead_.tiles, ahead_.tiles + ahead_.count, [&](const TilesAhead::Rows& left) {
         return left.data >= data && left.data < data + region.extents[rows] * region.strides[rows];
       });
-  if (is_foreseen) {
+  const bool was_foreseen = state.foreseen == region.data;
+  std::copy_backward(state.steps.begin(), state.steps.end() - 1, state.steps.end());
+  state.steps[0] = state.last ? region.data - state.last : 0;
+  state.last = region.data;
+  const std::int64_t step = next_step(state.steps);
+  state.foreseen = step != 0 ? region.data + step : nullptr;
+  if (step != 0) {
     if (ahead_.count == TilesAhead::kMost) {
       std::copy(ahead_.tiles + 1, ahead_.tiles + ahead_.count, ahead_.tiles);
       ahead_.at = 0;
@@ -230,9 +244,7 @@ bool Engine::was_asked_for(const Region& region, std::size_t rows, std::size_t c
                                     region.extents[columns] * region.strides[columns],
                                     region.extents[rows]};
   }
-  state.last = region.data;
-  state.step = step;
-  return is_foreseen && !is_left;
+  return was_foreseen && !is_left;
 }
 
 // All lines of memory at once. Products go over short pieces of rows, of which the machine foresees

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -48,9 +49,11 @@ class Engine {
     bool is_of_strip = false;
     bool is_far = false;            // in a tensor that is written past the caches
     bool is_for_many_rows = false;  // the last product that read it had them
-    // Of a load that products read in the tensor: where it was, and how far behind the one before.
+    // Of a load that products read in the tensor: where it was, how far behind the one before, the
+    // latest first, and where products have asked for the next one.
     const std::byte* last = nullptr;
-    std::int64_t step = 0;
+    std::array<std::int64_t, 6> steps = {};
+    const std::byte* foreseen = nullptr;
   };
   struct Tensor {
     const TensorArgument* argument = nullptr;
@@ -106,6 +109,7 @@ class Engine {
   bool lies_in_arena(const void* data) const;
   Region region(const Box& box) const;
   void check(const Box& box) const;
+  static std::int64_t next_step(const std::array<std::int64_t, 6>& steps);
   bool was_asked_for(const Region& region, std::size_t rows, std::size_t columns, State& state);
   void ask_for(const Region& region, State& state);
   // Where the rows of a tile lie in the tensor itself, if functions of rows may go there.

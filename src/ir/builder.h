@@ -13,7 +13,7 @@ class Builder {
   Builder(Kernel& kernel, Block& block, SourceLocation where = {})
       : kernel_(kernel), block_(&block), where_(where) {}
 
-  // Of the operations that follow.
+  // The source location of the operations that follow.
   void at(SourceLocation where) { where_ = where; }
   Kernel& kernel() { return kernel_; }
   Block& block() { return *block_; }
@@ -68,7 +68,7 @@ class Builder {
     return append_with(Op::if_then, {condition}, types_of(values), {},
                        {std::move(first), std::move(second)});
   }
-  // elect, or a role, whose body gets the index of its warpgroup.
+  // elect, or a role. The body of a role gets the index of its warpgroup.
   template <typename Body>
   void elect(Body&& body) {
     Block block;

@@ -30,9 +30,9 @@ struct ProgramBuffer {
   bool is_double = false;                  // as TensorArgument's
   bool is_meeting = false;                 // words of Stream::barrier or Stream::exchange
   bool is_passed() const { return kind == Kind::tensor || kind == Kind::in || kind == Kind::out; }
-  // What it holds after a run is there in the next one.
+  // Whether the next run finds what this one leaves in it.
   bool outlives_runs() const { return is_passed() || kind == Kind::signals; }
-  // Once bound: from its first element to its last.
+  // Bytes from its first element to behind its last one, once the program is bound.
   std::int64_t bytes() const;
 };
 
@@ -98,7 +98,7 @@ struct ProgramRead {
   SourceLocation where;
 };
 
-// As the text has it: "launch", "wait_event".
+// The operation's name in a program's text: "launch", "wait_event".
 std::string_view name_of(ProgramOperation::Kind kind);
 
 // What each run is given.
@@ -143,7 +143,8 @@ struct BufferContents {
   std::int64_t bytes = 0;
 };
 using ReadBuffer = std::function<BufferContents(int buffer)>;
-// Of the host's memory that a caller passes, or of a rank's tensors, each buffer's.
+// The contents of the buffers, from the host's memory that a caller passes, or from a rank's
+// tensors.
 ReadBuffer contents_of(const Program& program, const std::vector<TensorArgument>& passed);
 ReadBuffer contents_of(const std::vector<HostTensor>& tensors);
 
@@ -162,7 +163,7 @@ Program bind_program(const Program& program, const DimValues& sizes, std::int64_
 // Makes all floating buffers of a bound program hold doubles.
 void hold_doubles(Program& bound);
 
-// Where a buffer lies in a rank; null where that is out of reach.
+// The address of a buffer in a rank; null if this process cannot reach it.
 using BufferAddress = std::function<std::byte*(int buffer, int rank)>;
 
 // The part as a tensor; the peers' too where there are several ranks.
@@ -171,7 +172,7 @@ TensorArgument argument_of(const Program& program, const ProgramPart& part,
 Arguments arguments_of(const Program& program, const ProgramOperation& launch, std::int64_t run,
                        const BufferAddress& address);
 
-// Whether the box is for certain not inside of a shape, whatever the dims are.
+// Whether the box lies outside of the shape whatever the dims are.
 bool is_outside(const std::vector<Dim>& starts, const std::vector<Dim>& sizes,
                 const std::vector<Dim>& of);
 // Whether there may be such a shape: no size below 0, fewer than 2^63 bytes.
@@ -195,10 +196,10 @@ bool writes(const Program& program, const ProgramOperation& operation, int buffe
 std::vector<std::vector<HostTensor>> initial_tensors(const Program& program, const DimValues& sizes,
                                                      std::uint64_t seed);
 
-// What a word is to be, or to be waited for, in a run: modulo 2^32.
+// The value that a write gives a word in this run, or that a wait waits for, modulo 2^32.
 std::int32_t word_value(const RunNumber& value, std::int64_t run);
 
-// Raises a usage error where somebody asks for no runs, or schedules.
+// Raises a usage error for fewer than one run or schedule.
 void check_count(const Program& program, const char* what, std::int64_t count);
 
 // Raises a usage error where these are not what the bound program's buffers hold, of each rank each

@@ -371,7 +371,7 @@ ReadBuffer contents_of(const std::vector<HostTensor>& tensors) {
 std::vector<std::vector<HostTensor>> initial_tensors(const Program& program, const DimValues& sizes,
                                                      std::uint64_t seed) {
   DimValues values = checked_values(program, sizes, 1);
-  // Which hangs on the machine, as no caller's memory does.
+  // Which depends on the machine, as no caller's memory does.
   values.erase(kMultiprocessors);
   ProgramBinder binder(program, std::move(values));
   std::vector<std::vector<HostTensor>> tensors;

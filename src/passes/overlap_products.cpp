@@ -42,7 +42,7 @@ class Rotation {
     return steps_by_one() && !delayed_.empty() && !front_.empty() && (stated || fits());
   }
 
-  // Why the loop's sums of what it computes from other products stay where they are.
+  // For each sum that could have waited for the next iteration, why it does not.
   void explain_to(std::vector<SumInTurn>& sums) const {
     const std::vector<ValueId> last = yielded();
     for (std::size_t i = 0; i < last.size(); ++i) {
@@ -114,8 +114,8 @@ class Rotation {
     return count;
   }
 
-  // Whether the values come from loads and index arithmetic alone, so that they can be had again,
-  // and from no load that others read too: it would be loaded twice.
+  // Whether the value can be computed again in the next iteration: it comes from loads and index
+  // arithmetic alone. A load that others read too is excluded, since it would be loaded twice.
   bool repeatable(ValueId value) const {
     const std::set<const Operation*> needed = slice({value});
     if (reads_carried(needed)) return false;
@@ -132,7 +132,7 @@ class Rotation {
                        [&](const Operation* o) { return can_be_had_again(*o); });
   }
 
-  // A number that is loaded, such as a page's, is loaded once more. That costs a scalar's load.
+  // A loaded number, such as that of a page, may be loaded again: that costs one load of a scalar.
   bool can_be_had_again(const Operation& o) const {
     if (o.op == Op::load || o.op == Op::load_index) {
       return kernel_.parameter_of(o.operands[0])->kind == ir::Parameter::Kind::in &&
@@ -151,7 +151,7 @@ class Rotation {
     return std::any_of(operand.begin(), operand.end(),
                        [](const Operation* n) { return n->op == Op::dot; });
   }
-  // A transposed tile is nothing that registers hold.
+  // A transposed tile is a view of its operand, and takes no registers.
   bool in_registers(ValueId value) const { return definitions_[value]->op != Op::transpose; }
 
   void find_delayed() {
@@ -215,7 +215,7 @@ class Rotation {
     }
   }
 
-  // What is live while the first products run beside the delayed ones, in registers of a thread: a
+  // Registers of a thread for what is live while the first products run beside the delayed ones. A
   // warpgroup of 128 threads holds 64 rows.
   struct LiveRegisters {
     std::int64_t live = 0, rows = 0;

@@ -12,7 +12,8 @@ using ir::Op;
 using ir::Operation;
 using ir::ValueId;
 
-// A tile of zeros may begin a sum and something else: each use gets its own.
+// One tile of zeros may begin a sum and serve something else. Each use gets a tile of its own,
+// since only the sum's may hold partial sums.
 class SeparateZeros {
  public:
   explicit SeparateZeros(ir::Kernel& kernel) : kernel_(kernel) {}
@@ -54,9 +55,10 @@ class SeparateZeros {
   std::map<ValueId, Zero> zeros_;
 };
 
-// The values that may hold partial sums: the greatest set in which every member is a sum, a sum of
-// members, a member scaled by others, or carried by a loop or condition from members; and in which
-// no member is read otherwise deeper in loops than it is made.
+// The values that may hold partial sums. It is the greatest set whose members are reductions, sums
+// of members, members times other values, or carried from members by a loop or a condition. No
+// member is read in another way deeper in loops than it is made, since that would complete it
+// there.
 class PartialSums {
  public:
   explicit PartialSums(ir::Kernel& kernel) : kernel_(kernel), depth_(kernel.types.size(), 0) {
@@ -72,7 +74,7 @@ class PartialSums {
       before = partial_.size();
       check(kernel.body, 0);
     } while (partial_.size() != before);
-    // Zeros count as sums only beside one that a reduction makes.
+    // Zeros may hold partial sums, but without a reduction there is nothing to sink.
     bool any = false;
     ir::for_each(kernel.body, [&](const Operation& o) { any |= is_sum(o) && holds(o.results[0]); });
     if (!any) partial_.clear();
@@ -84,7 +86,8 @@ class PartialSums {
   }
 
  private:
-  // Of one element there are no parts; what warpgroups have parts of is completed where it is made.
+  // A reduction of one element has no parts. One over several warpgroups (Key::count) is completed
+  // where it is made.
   bool is_sum(const Operation& o) const {
     return o.op == Op::reduce && o.attributes.function() == Op::add &&
            !o.attributes.has(Key::count) &&
@@ -114,7 +117,7 @@ class PartialSums {
     }
   }
 
-  // Comparisons that nothing but any_nearby reads.
+  // Finds the comparisons that only any_nearby reads.
   void find_questions() {
     std::set<ValueId> nearby, otherwise;
     ir::for_each(kernel_.body, [&](const Operation& o) {
@@ -126,14 +129,15 @@ class PartialSums {
     }
   }
 
-  // Whether a sum is asked to exceed a bound, where parts of it may answer.
+  // Whether the comparison asks if a sum exceeds a bound, for any_nearby, which partial sums may
+  // answer.
   bool asks_parts(const Operation& o) const {
     return (o.op == Op::lt || o.op == Op::le) && questions_.count(o.results[0]) != 0 &&
            holds(o.operands[1]) && !holds(o.operands[0]) &&
            kernel_.type(o.operands[1]).shape == kernel_.type(o.results[0]).shape;
   }
 
-  // All of them or none.
+  // If one of the values cannot hold partial sums, none of them can.
   void tie(std::initializer_list<ValueId> values) {
     bool all = true;
     for (const ValueId value : values) all &= holds(value);
@@ -142,7 +146,7 @@ class PartialSums {
     }
   }
 
-  // A use that needs the whole sum: fine where the sum is made, too dear deeper in.
+  // A use that needs the whole sum. Deeper in loops than the sum is made it would cost too much.
   void read(ValueId operand, int depth) {
     if (depth > depth_[operand]) drop(operand);
   }

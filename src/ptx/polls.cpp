@@ -4,8 +4,9 @@
 #include "ptx/machine.h"
 #include "support/hash.h"
 
-// Loops that ask for a word or a barrier until it changes. Such lanes wait as if at a barrier:
-// else there would always be something to do, and what ends late, after all else, would never end.
+// Loops that poll a word or a barrier until it changes. Lanes in such a loop count as waiting.
+// Otherwise some lane could always run on, and copies that end only when nothing else can go on
+// would never end.
 namespace tilewright::ptx {
 namespace {
 
@@ -14,7 +15,7 @@ std::uint64_t hash_of(const T* begin, std::size_t count, std::uint64_t seed) {
   return hash64({reinterpret_cast<const char*>(begin), count * sizeof(T)}, seed);
 }
 
-// Of all that decides what the warp does next, but for memory.
+// A hash of everything except memory that decides what the warp does next.
 std::uint64_t state_of(const Warp& warp, std::uint64_t seed) {
   for (const Path& path : warp.paths) {
     const std::uint64_t place[] = {path.lanes, static_cast<std::uint64_t>(path.pc)};
@@ -51,7 +52,8 @@ bool Machine::poll_again() {
     }
   }
   if (!polled || state == stuck_state_) return false;
-  // By Brent's way a cycle of any length is found: held against are the states at powers of two.
+  // Brent's algorithm finds a cycle of any length: each state is compared with the one at the last
+  // power of two.
   if (std::has_single_bit(++stuck_)) stuck_state_ = state;
   return true;
 }

@@ -42,9 +42,10 @@ void TensorPlan::visit(const ir::Block& block) {
   block_ends_[&block] = position_++;
 }
 
-// Follows the value, which the block has, to its yield, where only products and loops take it up.
-// `steps`: what it is before and behind each. A condition may take it up in both of its branches:
-// in one of these only what it has of the uses counts.
+// Whether the value, after products that add to it and loops that carry it, is what the block
+// yields as its `index`-th result. `steps` gets the value before and after each of these. A
+// condition may use the value in both of its branches; within a branch (`in_branch`) only its own
+// uses count.
 bool TensorPlan::reaches_yield(ValueId value, const ir::Block& block, std::size_t index,
                                Steps& steps, bool in_branch) {
   while (true) {
@@ -64,7 +65,8 @@ bool TensorPlan::reaches_yield(ValueId value, const ir::Block& block, std::size_
   }
 }
 
-// What the use makes of the value in tensor memory, if it does.
+// The result of a use that goes on with the value in tensor memory: a product that adds to it, or a
+// loop that carries it. Other uses give none.
 ValueId TensorPlan::taken_up(const Use& use, const ir::Block& block) {
   if (use.block != &block) return ir::kNoValue;
   const Operation& by = *use.by;
@@ -74,7 +76,7 @@ ValueId TensorPlan::taken_up(const Use& use, const ir::Block& block) {
   return carries ? by.results[use.operand - kLoopOperands] : ir::kNoValue;
 }
 
-// What a condition makes of it, both branches of which go on with it.
+// The result of a condition of which both branches go on with the value in tensor memory.
 ValueId TensorPlan::through_condition(ValueId value, const ir::Block& block, Steps& steps) {
   for (const Operation& o : block.body) {
     if (o.op != Op::if_then) continue;
@@ -118,7 +120,7 @@ bool TensorPlan::is_carried(const Operation& loop, std::size_t i) {
   return true;
 }
 
-// Whether a product or a loop of its own block alone takes the value up.
+// Whether the value's only use is a product or a loop of its own block that goes on with it.
 bool TensorPlan::is_taken_up(ValueId value) {
   const std::vector<Use>& uses = uses_[value];
   if (uses.size() != 1) return false;
@@ -164,11 +166,11 @@ void TensorPlan::extend(ValueId value, int begin, int end) {
   span.end = std::max(span.end, end);
 }
 
-// Where nobody needs it in tensor memory any more.
+// The position from which on nobody needs the value in tensor memory.
 int TensorPlan::end_of(ValueId value) const {
   const auto uses = uses_.find(value);
   if (uses == uses_.end() || uses->second.empty()) return block_ends_.at(defined_in_.at(value));
-  // What takes it up has an end of its own.
+  // A use that goes on with the value has a result with an end of its own.
   int first = position_;
   for (const Use& use : uses->second) first = std::min(first, positions_.at(use.by).begin);
   return first;
@@ -213,7 +215,7 @@ void TensorPlan::find_places() {
   place(std::move(places));
 }
 
-// The largest first, each at the first columns that nobody else has meanwhile.
+// The largest first, each at the first columns that are free for as long as it lives.
 void TensorPlan::place(std::vector<Place*> places) {
   std::stable_sort(places.begin(), places.end(), [](const Place* a, const Place* b) {
     return a->columns != b->columns ? a->columns > b->columns : a->span.begin < b->span.begin;

@@ -7,14 +7,14 @@
 
 namespace tilewright::schedules {
 
-// In which order the tiles of the grid are computed: those that load the same blocks close
-// together, so that the blocks are still in L2, and the longest first.
+// The order in which the grid's tiles are computed. Tiles that load the same blocks come close
+// together, so that the blocks are still in L2, and the longest tiles come first.
 class TileOrder {
  public:
   explicit TileOrder(const Placement& placement);
   Dim count() const;
-  // Whether CTAs take tiles as they become free: where the end of a loop depends on the tile, and
-  // where three warpgroups compute, which are slower when tiles are dealt out.
+  // Whether CTAs take tiles from a counter as they become free, instead of having them dealt out.
+  // So it is if a loop's end depends on the tile, and for three warpgroups, for which it is faster.
   bool counted() const { return counted_; }
   // The indices of the grid, x first, of the tile with this number.
   std::vector<Index> indices(const Index& number) const;

@@ -446,7 +446,7 @@ class Follower {
   HandedNumbers handed_;
   std::int64_t tiles_ = 0;
   int whiles_ = 0;             // loops around, whose end the kernel decides
-  std::set<ValueId> by_rank_;  // what hangs on the place in the cluster, but for a loop's values
+  std::set<ValueId> by_rank_;  // what depends on the place in the cluster, but for a loop's values
   int ranks_ = 0;              // conditions around that do
   const Completed& completed_;
 };

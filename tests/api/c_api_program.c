@@ -127,6 +127,56 @@ static void lends_threads(void) {
 }
 
 /* What runs where the caller names no target. */
+/* A page that is not there, found by a check, and without checks by the store itself. */
+static void checks(void) {
+  static const char options[] =
+      "tokens=1,batch=1,pages=2,max_pages=1,page=1,kv_heads=1,dim=8,dtype=f32";
+  static float row[8], keys[2 * 8], values[2 * 8];
+  static int32_t zero[1] = {0}, page[1] = {5};
+  static const int64_t ones[3] = {1, 1, 8}, cache[4] = {2, 1, 1, 8};
+  const tilewright_tensor tensors[7] = {{row, NULL, 3, ones, NULL},    {row, NULL, 3, ones, NULL},
+                                        {zero, NULL, 1, ones, NULL},   {zero, NULL, 1, ones, NULL},
+                                        {page, NULL, 2, ones, NULL},   {keys, NULL, 4, cache, NULL},
+                                        {values, NULL, 4, cache, NULL}};
+  tilewright_kernel* kernel = NULL;
+  expect(tilewright_kernel_create_checked("kv_append", options, "sim:sm_90a", 0, &kernel) ==
+             TILEWRIGHT_OK,
+         "create with checks");
+  expect_error(tilewright_kernel_run(kernel, tensors, 7, NULL), TILEWRIGHT_ERROR_RESULT,
+               "\n  check  check ");
+  tilewright_kernel_destroy(kernel);
+  expect(tilewright_kernel_create("kv_append", options, "sim:sm_90a", 0, &kernel) == TILEWRIGHT_OK,
+         "create without checks");
+  expect_error(tilewright_kernel_run(kernel, tensors, 7, NULL), TILEWRIGHT_ERROR_RESULT,
+               "\n  write  store");
+  tilewright_kernel_destroy(kernel);
+}
+
+/* Floats are doubles there, and numbers of pages stay what they are. */
+static void runs_in_float64(void) {
+  static const char options[] =
+      "tokens=1,batch=1,pages=2,max_pages=1,page=1,kv_heads=1,dim=2,dtype=f32";
+  static double row[2] = {1.0 / 3, 2}, keys[2 * 2], values[2 * 2];
+  static int32_t zero[1] = {0}, page[1] = {1};
+  static const int64_t ones[3] = {1, 1, 2}, cache[4] = {2, 1, 1, 2};
+  tilewright_tensor tensors[7] = {{row, "f64", 3, ones, NULL},    {row, "f64", 3, ones, NULL},
+                                  {zero, "i32", 1, ones, NULL},   {zero, NULL, 1, ones, NULL},
+                                  {page, "i32", 2, ones, NULL},   {keys, "f64", 4, cache, NULL},
+                                  {values, "f64", 4, cache, NULL}};
+  tilewright_kernel* kernel = NULL;
+  expect(tilewright_kernel_create("kv_append", options, "interpreter", 0, &kernel) == TILEWRIGHT_OK,
+         "create");
+  expect(tilewright_kernel_run_in_float64(kernel, tensors, 7) == TILEWRIGHT_OK, "run in float64");
+  expect(keys[0] == 0 && keys[2] == 1.0 / 3 && values[3] == 2, "not rounded");
+  tensors[1].dtype = "f32";
+  expect_error(tilewright_kernel_run_in_float64(kernel, tensors, 7), TILEWRIGHT_ERROR_USAGE,
+               "tensor V is f32, and the run is in float64");
+  tensors[1].dtype = NULL;
+  expect_error(tilewright_kernel_run_in_float64(kernel, tensors, 7), TILEWRIGHT_ERROR_USAGE,
+               "tensor V is of no dtype, and the run is in float64");
+  tilewright_kernel_destroy(kernel);
+}
+
 static void default_target(void) {
   const char* const target = tilewright_default_target();
   tilewright_kernel* kernel = NULL;
@@ -290,6 +340,8 @@ int main(void) {
   expect(tilewright_version()[0] >= '0' && tilewright_version()[0] <= '9', "the version");
   multiplies();
   lends_threads();
+  checks();
+  runs_in_float64();
   default_target();
   refuses();
   texts();

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 #include <string>
 
@@ -52,6 +53,45 @@ TEST(FuzzTest, ASumMayBeginWithWhatAProductIsAddedTo) {
   const CampaignReport report = run_campaign(options);
   EXPECT_EQ(report.failures.size(), 0u);
   EXPECT_EQ(report.agreed, 1);
+}
+
+// The sums of a loop around a loop were zeros that nobody had written when the inner loop ended, and
+// began with what the arena held. No kernel of those before had a loop within a loop with sums of
+// both.
+TEST(FuzzTest, SumsOfALoopAroundALoop) {
+  CampaignOptions options;
+  options.target = Target::cpu;
+  options.seed = 2400049;
+  options.count = 1;
+  const CampaignReport report = run_campaign(options);
+  EXPECT_EQ(report.failures.size(), 0u);
+  EXPECT_EQ(report.agreed, 1);
+}
+
+// Whether the block has a product, and whether it has a loop that does, for which `fits` holds.
+bool multiplies(const ir::Block& block) {
+  return std::any_of(block.body.begin(), block.body.end(),
+                     [](const ir::Operation& each) { return each.op == ir::Op::dot; });
+}
+template <typename Fits>
+bool has_loop(const ir::Block& block, const Fits& fits) {
+  return std::any_of(block.body.begin(), block.body.end(), [&](const ir::Operation& each) {
+    const bool is_one = each.op == ir::Op::for_loop && multiplies(each.blocks[0]);
+    return is_one && fits(each.blocks[0]);
+  });
+}
+
+TEST(FuzzTest, RandomKernelsHaveSumsOfLoopsWithinLoops) {
+  int found = 0;
+  for (std::uint64_t seed = 0; seed < kTestedKernels; ++seed) {
+    const Recipe recipe = random_recipe(seed);
+    if (recipe.style != Recipe::Style::products) continue;
+    const ir::Kernel kernel = trace(recipe).kernel.finish();
+    found += has_loop(kernel.body, [](const ir::Block& outer) {
+      return has_loop(outer, [](const ir::Block&) { return true; });
+    });
+  }
+  EXPECT_GE(found, 8);
 }
 
 // Random kernels for a target whose products leave their results in tensor memory. It has none of

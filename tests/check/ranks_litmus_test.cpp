@@ -287,6 +287,21 @@ TEST(RanksLitmus, AWordThatNobodyWritesIsTheCause) {
             HasSubstr("nothing in the program writes it")));
 }
 
+TEST(RanksLitmus, AWordThatAKernelHasMayBeWrittenByIt) {
+  Kernel tell("tell");
+  const Signals word = tell.signals("word", 1);
+  tell.ctas(1);
+  tell.roles({role("tell", warps(1), registers(64), [&] { signal(word, 0, tell.epoch()); })});
+  Program program("told", 1);
+  const Buffer there = program.signals("there", 1);
+  const Stream stream = program.rank(0).stream();
+  stream.launch(tell, {there});
+  stream.wait(there[0], program.run() + 1);
+  test::expect_fault(program, {kSeeds, 1}, "deadlock",
+                     AllOf(HasSubstr("stream.wait(there[0], program.run() + 1)"),
+                           testing::Not(HasSubstr("nothing in the program writes it"))));
+}
+
 TEST(RanksLitmus, AReadMayHaveComeTooEarly) {
   test::expect_fault_in_some(handed_on(true, false), {kSeeds, 1}, "race",
                              HasSubstr("a signal of scope system behind the write, and a wait for "

@@ -397,6 +397,9 @@ TEST(SequenceParallelAttentionTest, GradientsOfAllHeadsAtOnce) {
   const auto make = sequence_parallel_attention_backward_heads_sm90;
   check_gradients(o, {128, 256, 2}, false, make);
   check_gradients(o, {384, 256}, false, make);  // the first rows see no keys
+  // A rank has one head alone, and waits for no other.
+  o.attention.heads = 2;
+  check_gradients(o, {384, 256}, false, make);
   // Two heads of keys, whose queries are worked on in parts: they come in that order.
   o.attention.heads = 8;
   o.attention.kv_heads = 4;

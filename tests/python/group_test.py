@@ -166,7 +166,10 @@ def dies(rank, size, folder):
     except tilewright.TilewrightError as error:
         memory[1].view().cast("i")[0] = 7  # still there
         quick = "at once" if time.monotonic() - begin < 5 else "late"
-        return f"{quick} {group.lost()} {error}"
+        # There may be less room than ranks.
+        lost = (ctypes.c_int32 * 1)(-1)
+        count = group._library.group_lost(group._open(), lost, 0)
+        return f"{quick} {group.lost()} {error} {count} {lost[0]}"
 
 
 def multiply(rank, size, folder):
@@ -263,6 +266,7 @@ class Groups(unittest.TestCase):
         line = self.said("dies")[0]
         self.assertIn("at once [1] error: lost rank 1 (process ", line)
         self.assertIn("fix: ", line)
+        self.assertTrue(line.endswith(" 1 -1"), line)
 
     def test_operations_over_ranks_take_their_own_tensors(self):
         fake = {"TILEWRIGHT_CUDA_DRIVER": os.environ.get("FAKE_CUDA", ""), "FAKE_CUDA_DEVICES": "2"}

@@ -521,6 +521,52 @@ TEST(IncoreSimulation, BanksAndShortMovesAreReported) {
   EXPECT_GT(cycles[false], cycles[true]);
 }
 
+// Two groups apart of four are 256 bytes each: a row of 64 numbers, and any of these may meet.
+TEST(IncoreSimulation, ConflictsAreOfAllThatIsRead) {
+  struct Reads {
+    int rows, columns, row, column;  // of the matrix, and where the second operand begins
+    std::int64_t conflicts;
+  };
+  for (const Reads& reads : {Reads{4, 64, 1, 0, 0},
+                             {4, 64, 2, 0, 1},
+                             {1, 256, 0, 64, 0},
+                             {1, 256, 0, 96, 1},
+                             {1, 256, 0, 128, 1}}) {
+    Kernel kernel("banks");
+    kernel.target("incore");
+    const Tensor X = kernel.in("X", f32, {reads.rows, reads.columns});
+    const Tensor Y = kernel.out("Y", f32, {1, 64});
+    kernel.ctas(1);
+    CoreMemory x(kernel, "Vec", "x", f32, reads.rows, reads.columns);
+    CoreMemory y(kernel, "Vec", "y", f32, 1, 64);
+    CoreEvent loaded(kernel, "VMTE2", "V"), made(kernel, "V", "VMTE3");
+    kernel.roles({sequencer("vector", [&](const Index& instance) {
+      when(instance == 0, [&] {
+        move(x, X(all, all));
+        loaded.set();
+        loaded.wait();
+        vector(
+            VectorFunction::add, y,
+            {CoreWindow(x).part(0, 0, 1, 64), CoreWindow(x).part(reads.row, reads.column, 1, 64)});
+        made.set();
+        made.wait();
+        move(Y(all, all), y);
+      });
+    })});
+    std::vector<float> from(reads.rows * reads.columns, 1.0F), to(64, NAN);
+    Arguments arguments;
+    arguments.tensors = {
+        {"X", f32, {reads.rows, reads.columns}, {}, reinterpret_cast<std::byte*>(from.data()), {}},
+        {"Y", f32, {1, 64}, {}, reinterpret_cast<std::byte*>(to.data()), {}}};
+    const MachineReport report = run_machine(machine_form(kernel), arguments, {});
+    ASSERT_TRUE(report.ok()) << report.faults.front().message;
+    for (const UnitUse& unit : report.units) {
+      if (unit.name != "V") continue;
+      EXPECT_EQ(unit.conflicts, reads.conflicts) << reads.row << " " << reads.column;
+    }
+  }
+}
+
 // Whatever comes first in a run: what is missing is named in the order in which it was written.
 TEST(IncoreSimulation, RacesAreToldInTheOrderOfTheProgram) {
   Kernel kernel("late");

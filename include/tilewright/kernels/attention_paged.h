@@ -19,7 +19,7 @@ struct PagedAttention : Attention {
   // of each begin.
   bool csr = false;
   // Parts have so many keys, a multiple of 64, whatever else is in the batch: what a sequence gets
-  // then hangs on nothing but itself. 0: keys are divided so that they fill the GPU.
+  // then depends on nothing but itself. 0: keys are divided so that they fill the GPU.
   int fixed_split_size = 0;
   // The plan is given: it was made beforehand, by attention_paged_plan, for several layers.
   bool planned = false;

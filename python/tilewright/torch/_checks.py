@@ -6,7 +6,7 @@ import torch
 
 from ..binding import TilewrightError
 
-# The last one is the interpreter's, which computes in it what a kernel of f32 means.
+# Only the interpreter takes float64. It then computes a kernel of f32 in float64.
 DTYPES = {torch.bfloat16: "bf16", torch.float16: "f16", torch.float32: "f32", torch.float64: "f32"}
 
 _INTEGERS = (int, torch.SymInt)
@@ -27,7 +27,8 @@ def check_is_tensor(name, tensor):
 
 
 def check_tensor(name, tensor, axes, *, more_dtypes=(), target=None):
-    """Whether it is one of these axes that a kernel can take. "..." stands for any number."""
+    """Refuses a tensor that a kernel cannot take: other axes (where "..." stands for any number of
+    them), dtypes or devices."""
     check_is_tensor(name, tensor)
     if tensor.is_nested and tensor.layout == torch.strided:  # which has no sizes
         refuse(f"{name} is a nested tensor", "pack its sequences, and pass cu_seqlens")
@@ -47,14 +48,14 @@ def check_tensor(name, tensor, axes, *, more_dtypes=(), target=None):
 
 
 def _fix_of_dtype(name, tensor, more_dtypes):
-    """Bytes may be what servers keep elements of e4m3 in."""
+    """Servers keep elements of e4m3 as bytes: then a view is the fix."""
     if tensor.dtype in (torch.uint8, torch.int8) and torch.float8_e4m3fn in more_dtypes:
         return f"pass {name}.view(torch.float8_e4m3fn), if that is what its bytes are"
     return f"convert {name} to torch.bfloat16, torch.float16 or torch.float32"
 
 
 def check_alike(first_name, first, name, tensor):
-    """Whether they have one dtype and one device."""
+    """Refuses two tensors of different dtypes or devices."""
     if tensor.dtype != first.dtype:
         refuse(f"{name} has elements of {tensor.dtype}, and {first_name} of {first.dtype}",
                f"convert {name} to {first.dtype}")
@@ -75,19 +76,19 @@ def check_size(name, tensor, axis, what, wanted, other):
 
 
 def checked_target(target):
-    """As operators take it: "" where it is left out."""
+    """The target as operators take it: "" if it is left out."""
     if target is not None and not isinstance(target, str):
         refuse(f"target is {short(target)}", "write it as text, such as 'cpu', or leave it out")
     return target or ""
 
 
 def f32_beside(tensor):
-    """The dtype of what is f32 beside it: f64 where all is."""
+    """The dtype of tensors that are f32 beside this one: float64 if this one is."""
     return torch.float64 if tensor.dtype == torch.float64 else torch.float32
 
 
 def check_number(name, value, fix, *, above):
-    """Whether it is finite and at least 0, or with `above` more than 0."""
+    """Refuses what is no finite number of at least 0, or with `above` above 0."""
     if not isinstance(value, _NUMBERS) and (
             isinstance(value, torch.Tensor) or not hasattr(value, "__float__")):
         refuse(f"{name} is {short(value)}", fix)
@@ -103,7 +104,7 @@ def check_integer(name, value, fix):
 
 
 def short(value):
-    """As an error shows it."""
+    """The value as an error shows it."""
     if isinstance(value, torch.Tensor):
         return f"a tensor {sizes_text(value)}"
     if isinstance(value, (tuple, list)):
@@ -134,12 +135,13 @@ def _converted(tensors, dtype):
 
 
 def is_readable(tensor):
-    """Whether the host can read numbers now and without waiting. What is compiled has none yet."""
+    """Whether the host can read the elements at once. A tensor of a GPU would be waited for, and
+    one that is being compiled has no elements yet."""
     return not tensor.is_cuda and not torch.compiler.is_compiling()
 
 
 def require_numbers(name, tensor, count, other=0):
-    """Whether integers that the host can read are below `count`, or `other`."""
+    """Refuses integers, if the host can read them, that are neither `other` nor below `count`."""
     if not is_readable(tensor):
         return
     wrong = ((tensor < 0) | (tensor >= count)) & (tensor != other)

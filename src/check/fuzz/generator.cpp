@@ -98,6 +98,18 @@ std::int64_t extent(Random& random, int block, int blocks) {
   }
 }
 
+// A loop within a loop, in one of ten: drawn apart, so that others are what they are without it.
+void add_nest(Recipe& recipe) {
+  Random random(recipe.seed + 1);
+  if (recipe.style == Recipe::Style::explicit_level || !random.chance(10)) return;
+  Step step;
+  step.kind = StepKind::nest;
+  for (int* which : {&step.a, &step.b, &step.c}) *which = random.below(12);
+  step.n = random.below(1 << 16);
+  const int place = random.below(static_cast<int>(recipe.steps.size()) + 1);
+  recipe.steps.insert(recipe.steps.begin() + place, step);
+}
+
 }  // namespace
 
 Recipe random_recipe(std::uint64_t seed) {
@@ -136,6 +148,7 @@ Recipe random_recipe(std::uint64_t seed) {
   plan.wide_stages = random.chance(40) && (plan.b_by_rows || recipe.block_columns % 64 == 0);
   plan.halves = random.chance(40) && !plan.a_in_registers && recipe.block_depth % 32 == 0;
   recipe.steps = Generator(random, recipe.style).steps(3 + random.below(10), 0);
+  add_nest(recipe);
   return recipe;
 }
 

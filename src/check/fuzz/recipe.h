@@ -31,6 +31,7 @@ struct Step {
     when,
     store,
     update,
+    nest,  // a loop within a loop, with sums of either
   };
   Kind kind = Kind::load;
   int a = 0, b = 0, c = 0;  // which operands, counted from the last value made

@@ -210,6 +210,8 @@ void Tracing::step(const Step& s) {
       return when(s);
     case Kind::update:
       return update(s);
+    case Kind::nest:
+      return nest(s);
     case Kind::store: {
       const auto value = pick(s.a, [](const TileValue&) { return true; });
       if (!value) return;

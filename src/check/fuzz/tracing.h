@@ -70,6 +70,8 @@ class Tracing {
   std::optional<Carried> carried(const Step& step, int i) const;
   void loop_body(const Step& step, std::vector<Carried>& carried);
   void when(const Step& step);
+  void nest(const Step& step);
+  Tile term(const Index& turn, Axis wide);
   void store(const TileValue& value, DType dtype);
   void update(const Step& step);
 

@@ -112,4 +112,74 @@ void Tracing::when(const Step& s) {
   push(cell, given->axes, given->cuts);
 }
 
+// What a turn of the inner loop adds: a product over a block of the depth, or a sum along it, which
+// stretches.
+Tile Tracing::term(const Index& turn, Axis wide) {
+  const auto factor = [&](const std::vector<Axis>& axes) {
+    std::vector<Selector> selectors{Selector(turn % 2)};
+    for (const Axis axis : axes) {
+      const std::optional<Block> block = block_of(axis);
+      selectors.push_back(block ? Selector(*block) : Selector(all));
+    }
+    const bool is_product = recipe_.style == Recipe::Style::products;
+    const Tensor tensor = input(axes, is_product ? bf16 : f32, /*pair=*/true);
+    return tilewright::load(TensorView(tensor.handle(), selectors, here()));
+  };
+  const Tile a = factor({Axis::rows, Axis::depth});
+  if (recipe_.style == Recipe::Style::products) {
+    return tilewright::dot(a, factor({Axis::depth, wide}));
+  }
+  return reduce_sum(a, 1) + zeros({1, block_size(wide)});
+}
+
+// Sums of a loop within a loop: they live over the inner one alone, over both, or over both but
+// begin anew in each turn of the outer one. What the inner one leaves is added to a sum of the
+// outer one, which a factor may lower before.
+void Tracing::nest(const Step& s) {
+  if (depth_ || recipe_.sizes.depth == 0) return;
+  const bool is_product = recipe_.style == Recipe::Style::products;
+  const int height = block_size(Axis::rows), turns = 1 + s.c % 3;
+  const Axis middle = Axis::inner, wide = is_product && s.b % 2 == 0 ? Axis::columns : middle;
+  const auto has = [&](int bit) { return s.n >> bit & 1; };
+  const bool begins_anew = has(0), adds_to_both = has(1), lowers = has(2), adds_before = has(3);
+  const auto none = [&](Axis axis) { return zeros({height, block_size(axis)}); };
+  const std::optional<TileValue> factor =
+      lowers ? pick(s.a, [&](const TileValue& v) {
+        return v.tile.dtype() == f32 && v.axes == std::vector<Axis>{Axis::rows, Axis::one};
+      })
+             : std::nullopt;
+  Var sum{none(wide)}, both{none(middle)}, anew{none(middle)};
+  for (Block part : blocks(depth, recipe_.block_depth)) {
+    depth_.emplace(part);
+    if (factor) sum = sum * exp(-abs(factor->tile));
+    if (adds_before) sum = sum + term(Index(0), wide);
+    Var own{none(middle)};
+    if (begins_anew) anew = none(middle);
+    for (Index turn : range(turns)) {
+      const Tile added = term(turn, middle);
+      if (begins_anew) {
+        anew = anew + added;
+      } else {
+        own = own + added;
+      }
+      if (adds_to_both) both = both + added;
+    }
+    const Tile left = begins_anew ? Tile(anew) : Tile(own);
+    depth_.reset();
+    if (is_product) {
+      const Tile right = loaded({middle, wide}, bf16, false).tile;
+      sum = sum + tilewright::dot(left.cast(bf16), right);
+    } else {
+      sum = sum + max(left, 0);
+    }
+  }
+  const auto end = [&](const Tile& tile, Axis axis) {
+    const Axis stretched = is_product ? axis : Axis::inner;
+    push(tile, {Axis::rows, stretched}, cuts_of({Axis::rows, stretched}));
+  };
+  if (begins_anew) end(anew, middle);
+  if (adds_to_both) end(both, middle);
+  end(sum, wide);
+}
+
 }  // namespace tilewright::checks::fuzz

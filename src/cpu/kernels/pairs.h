@@ -16,18 +16,21 @@ TW_INLINE Floats add_pairs(Floats sum, Ints a, Ints b) {
 #endif
 }
 
-// Asks memory for so many lines, as far as they are of one row.
+// Asks memory for so many lines.
 TW_APART void ask_ahead(TilesAhead& ahead, std::int64_t lines) {
   constexpr std::int64_t kLine = 64;
-  TilesAhead::Rows& rows = ahead.tiles[0];
-  const std::int64_t end = smaller_of(ahead.at + lines * kLine, rows.bytes);
-  for (; ahead.at < end; ahead.at += kLine) __builtin_prefetch(rows.data + ahead.at);
-  if (end < rows.bytes) return;
-  ahead.at = 0;
-  rows.data += rows.stride;
-  if (--rows.count > 0) return;
-  --ahead.count;
-  for (int i = 0; i < ahead.count; ++i) ahead.tiles[i] = ahead.tiles[i + 1];
+  while (lines > 0 && ahead.count > 0) {
+    TilesAhead::Rows& rows = ahead.tiles[0];
+    for (; lines > 0 && ahead.at < rows.bytes; --lines, ahead.at += kLine) {
+      __builtin_prefetch(rows.data + ahead.at);
+    }
+    if (ahead.at < rows.bytes) return;
+    ahead.at = 0;
+    rows.data += rows.stride;
+    if (--rows.count > 0) continue;
+    --ahead.count;
+    for (int i = 0; i < ahead.count; ++i) ahead.tiles[i] = ahead.tiles[i + 1];
+  }
 }
 // A block of sums asks for a line in the time of so many pairs: memory answers so fast.
 constexpr std::int64_t kPairsOfLine = 4;

@@ -17,9 +17,10 @@ namespace tilewright::library {
 struct FamilyMember {
   std::string name, target;
   ScheduleChoice choice;
-  // What the model reads, made when it first asks: it is the same for all lengths.
+  // The machine forms that the model reads. They are made at the first estimate, and serve all
+  // lengths.
   struct Lowered {
-    ir::Program program;  // of an entry that is one; else empty
+    ir::Program program;  // empty for an entry that is a kernel
     std::vector<ir::Kernel> machine;
   };
   mutable std::unique_ptr<const Lowered> lowered;
@@ -29,12 +30,12 @@ struct FamilyMember {
 std::vector<FamilyMember> family_of(const LibraryKernel& kernel, const OptionValues& options,
                                     const std::string& arch);
 
-// Of a program the sum over its launches; what else it queues takes its bytes through memory.
-// `options` has the lengths. An Error(usage) that says why when the member cannot be compiled, or
-// not for such lengths.
+// The model's time for a launch. A program's time is the sum over its launches, and of the bytes
+// that its other operations move. `options` has the lengths. Raises Error(usage), with the reason,
+// if the member cannot be compiled or does not take such lengths.
 schedules::Estimate estimate(const LibraryKernel& kernel, const FamilyMember& member,
                              const OptionValues& options, int multiprocessors);
-// The same on another device than the first of the target's.
+// The same for this device instead of the target's first one.
 schedules::Estimate estimate(const LibraryKernel& kernel, const FamilyMember& member,
                              const OptionValues& options, const target::Device& device);
 

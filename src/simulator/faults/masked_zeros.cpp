@@ -102,8 +102,8 @@ class MaskedZeros {
            operation.op == Op::wgmma_wait;
   }
 
-  // What wrote the array last before the site, wherever a run comes from; null where several may
-  // have.
+  // The operation that wrote the array last before the site. Null if it depends on the path of the
+  // run which one that is.
   const Site* written_before(ValueId array, const Site& site) const {
     for (const Site* at = &site; at; at = sites_.parent(*at)) {
       for (const Site* before = sites_.previous(*at); before; before = sites_.previous(*before)) {
@@ -115,7 +115,7 @@ class MaskedZeros {
           if (writes(sites_.at(inner), array)) return nullptr;
         }
       }
-      // What a loop's turn before has left there.
+      // In a loop the array may have been written by the turn before.
       const Site* outer = sites_.parent(*at);
       if (!outer || outer->op() == Op::role) continue;
       for (std::size_t inner = outer->number + 1; inner < outer->end; ++inner) {
@@ -125,7 +125,7 @@ class MaskedZeros {
     return nullptr;
   }
 
-  // coordinates < bound.
+  // The mask as a comparison "coordinate < bound", if it is one.
   std::optional<Hidden> hidden_by(ValueId mask, const Site& at, const Elements& elements) const {
     const Site* made = written_before(mask, at);
     if (!made || made->op() != Op::compute) return {};
@@ -142,7 +142,7 @@ class MaskedZeros {
     return Hidden{coordinate->operation, through(compare.attributes.maps()[0], elements), bound};
   }
 
-  // Whether the load finds nothing at all of these elements that are hidden.
+  // Whether all elements that the mask hides lie outside of what the load reads: it makes them 0.
   bool is_outside(const ir::Operation& load, const Elements& elements) const {
     if (!hidden_.coordinate) return false;
     const std::vector<std::int64_t>& sizes = load.attributes.integers(Key::sizes);
@@ -162,7 +162,7 @@ class MaskedZeros {
     }
     return false;
   }
-  // limit - start.
+  // Whether the bound is limit - start, the number of elements that the load finds.
   bool is_rest(ValueId bound, ValueId limit, ValueId start) const {
     if (sites_.is_constant(start, 0) && is_same(bound, limit)) return true;
     const Site* made = sites_.definition(bound);
@@ -172,7 +172,7 @@ class MaskedZeros {
     return from.is_beside(to) && less.is_beside(begin) &&
            from.more - less.more == to.more - begin.more;
   }
-  // A value as another one, or a dim, and so much more.
+  // A value as the sum of another value, or of a dim, and a constant.
   struct Shifted {
     ValueId value = ir::kNoValue;
     std::string dim;
@@ -243,7 +243,7 @@ class MaskedZeros {
       return is_array(operand) ? is_zero(operand, *made, through(maps[i], elements), depth - 1)
                                : is_zero_constant(operand);
     };
-    // Of other functions nothing is said.
+    // Functions that are not listed may make anything of zeros.
     const Op function = operation.attributes.function();
     if (function == Op::cast || function == Op::neg || function == Op::tanh) return zero(0);
     if (function == Op::mul) return zero(0) || zero(1);
@@ -253,7 +253,7 @@ class MaskedZeros {
     return function == Op::select && zero(1) &&
            (zero(2) || is_of_zeros(operation, *made, elements, depth));
   }
-  // Of 0 by an integer, also where what is divided is rounded up: (0 + c) / d with c below d.
+  // Whether the quotient is 0 / d, or the rounded-up (0 + c) / d with c < d.
   bool is_zero_quotient(const Site& division, const Elements& elements, int depth) const {
     const ir::Operation& operation = *division.operation;
     const auto divisor = sites_.constant(operation.operands[2]);
@@ -270,7 +270,7 @@ class MaskedZeros {
     return more && *more >= 0 && *more < *divisor && is_array(added.operands[1]) &&
            is_zero(added.operands[1], *sum, through(added.attributes.maps()[0], own), depth - 1);
   }
-  // The select's condition is x == 0, of zeros: its first operand is taken.
+  // Whether the select's condition is x == 0 and x is zero, so that it takes its first operand.
   bool is_of_zeros(const ir::Operation& select, const Site& at, const Elements& elements,
                    int depth) const {
     const Site* made = written_before(select.operands[1], at);

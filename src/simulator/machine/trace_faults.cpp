@@ -5,11 +5,11 @@
 #include "support/diagnostic.h"
 #include "support/same_line.h"
 
-// Where the accesses that a fault names lie in the trace.
+// Finds the accesses that a fault names in the trace.
 namespace tilewright::simulator {
 namespace {
 
-// Whether a line of the message has both.
+// Whether one line of the message holds both texts.
 bool line_has(const std::string& message, const std::string& a, const std::string& b) {
   for (std::size_t begin = 0; begin < message.size();) {
     const std::size_t end = std::min(message.find('\n', begin), message.size());
@@ -22,8 +22,8 @@ bool line_has(const std::string& message, const std::string& a, const std::strin
 
 }  // namespace
 
-// The access at `where` that the fault's message describes best, by who makes it and by what it
-// accesses; of several the latest.
+// The access at `where` that fits the fault's message best, by its warp and by its object. Of
+// several that fit equally the latest.
 LaunchTrace::Score LaunchTrace::find_access(const Fault& fault, SourceLocation where,
                                             TraceMark& mark) const {
   Score best{-1, 0, 0};
@@ -68,8 +68,7 @@ LaunchTrace::Score LaunchTrace::find_access(const Fault& fault, SourceLocation w
   return best;
 }
 
-// With the last of the accesses that it is at, the run ended; the others are found by what the
-// message says of them.
+// The last access is the one that ended the run. The others are found by the words of the message.
 TraceFault TraceRecorder::locate(const Fault& fault) const {
   TraceFault located{fault, {}};
   const SourceLocation places[] = {fault.first, fault.second};
