@@ -31,6 +31,14 @@ class PartsOrder : public BatchOrder {
   std::optional<SplitTiles> split_;
 };
 
+// Who ends first has the next tile: of few, one taken a tile ahead would end behind all others.
+class FewTilesOrder : public BatchOrder {
+ public:
+  static constexpr bool kTakesTilesLate = true;
+  static constexpr bool kHasNeighbours = false;
+  using BatchOrder::BatchOrder;
+};
+
 template <typename Order>
 Kernel forward_sm90(const Attention& a, const Caller& caller) {
   check_attention(a, caller);
@@ -45,6 +53,7 @@ Kernel forward_sm90(const Attention& a, const Caller& caller) {
 Kernel attention_forward_sm90(const Attention& a, SourceLocation where) {
   const Caller caller{"attention_forward_sm90", where};
   if (a.in_parts) return forward_sm90<PartsOrder>(a, caller);
+  if (a.few_tiles) return forward_sm90<FewTilesOrder>(a, caller);
   return a.in_pairs ? forward_sm90<PairOrder>(a, caller) : forward_sm90<BatchOrder>(a, caller);
 }
 
@@ -53,8 +62,9 @@ Kernel attention_varlen_forward_sm90(const Attention& a, SourceLocation where) {
   if (a.in_pairs) {
     caller.refuse("in_pairs is set", "leave it out: pairs take sequences of one length");
   }
-  if (a.in_parts) {
-    caller.refuse("in_parts is set", "leave it out: parts are of sequences of one length");
+  if (a.in_parts || a.few_tiles) {
+    caller.refuse(a.in_parts ? "in_parts is set" : "few_tiles is set",
+                  "leave it out: it is for sequences of one length");
   }
   return forward_sm90<PackedOrder>(a, caller);
 }

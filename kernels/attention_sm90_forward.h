@@ -116,12 +116,16 @@ class Forward {
       return weights.cast(a_.dtype);
     }
   }
-  OptimisticSoftmax softmax_of(const Work& work) const {
+  OptimisticSoftmax softmax_of(const Work& work, const Place& place) const {
     if constexpr (kScaledBytes) {
       return OptimisticSoftmax(64, p_.scale, p_.of_scores(work.heads, work.kv_head, 64),
                                range_of_weights(a_));
     } else {
-      return OptimisticSoftmax(64, p_.scale, p_.sinks(work.heads, 64));
+      std::optional<Tile> sinks = p_.sinks(work.heads, 64);
+      if constexpr (SplitsTiles<Order>) {
+        if (sinks && order_.split()) sinks = order_.split()->of_first(place.part, *sinks);
+      }
+      return OptimisticSoftmax(64, p_.scale, sinks);
     }
   }
   Tile normaliser(const OnlineSoftmax& softmax, const Work& work) const {
@@ -432,7 +436,7 @@ class Forward {
     const KeyBlocks tile = blocks_of(work, place);
     const KeyBlocks own = KeyBlocks(work, a_, queries).within(tile, queries);
     const Passing pass = passing(group, q_slot, place, tile, held);
-    OptimisticSoftmax softmax = softmax_of(work);
+    OptimisticSoftmax softmax = softmax_of(work, place);
     Var acc{zeros({64, a_.dim_v})};
     const auto begun = [&] {
       if (plan_.o_in_q) release_left(q_slot, left);

@@ -190,10 +190,17 @@ LibraryKernel attention_forward_entry() {
        }},
       {"sm90_parts", "sm_90a",
        "sm90, where keys of the tiles that do not fill a round of all multiprocessors are divided; "
-       "without a window and sinks",
+       "without a window",
        [](const OptionValues& options) {
          Attention a = attention_of(options);
          a.in_parts = true;
+         return attention_forward_sm90(with_sm90_blocks(a, {}), {});
+       }},
+      {"sm90_few", "sm_90a",
+       "sm90 for few tiles: they have 128 rows, and who ends first takes the next",
+       [](const OptionValues& options) {
+         Attention a = attention_of(options);
+         a.few_tiles = true;
          return attention_forward_sm90(with_sm90_blocks(a, {}), {});
        }},
       {"cpu", "cpu", kOfCpu,

@@ -20,9 +20,6 @@ struct SplitMemory {
       : outputs(kernel.scratch("part_outputs", kLeft * a.block_q, a.dim_v)),
         sums(kernel.scratch("part_sums", kLeft * a.block_q, 1)),
         made(kernel.workspace("parts_made", kTiles * a.block_q / 16)) {}
-  // A score that belongs to no key would be in each part.
-  static bool serves(const Attention& a) { return !a.sinks && a.window == 0; }
-
   Tensor outputs, sums, made;
 };
 
@@ -36,7 +33,7 @@ class SplitTiles {
         a_(a),
         count_(min(tiles % multiprocessors(), SplitMemory::kTiles)),
         whole_(tiles - count_),
-        parts_(best_parts(tiles, count_, blocks_of_keys)) {}
+        parts_(best_parts(a, tiles, count_, blocks_of_keys)) {}
 
   // A run is a tile, or a part of one. Those of a tile follow each other.
   Dim runs() const { return whole_ + count_ * parts_; }
@@ -47,6 +44,13 @@ class SplitTiles {
   Index part(const Index& run) const { return select(run < whole_, 0, run - whole_ + 1); }
   KeyBlocks blocks(const Index& part, const KeyBlocks& of_tile) const {
     return of_tile.part(part_of_tile(part), select(part > 0, parts_, 1));
+  }
+
+  // A sink is a score of no key: the first part has it, or the whole tile.
+  Tile of_first(const Index& number, const Tile& sinks) const {
+    Var own{sinks};
+    when(part_of_tile(number) > 0, [&] { own = full({sinks.shape()[0], 1}, kNone); });
+    return own;
   }
 
   // In a warpgroup with its rows of a tile or part. `put` takes their log-sum-exp and, of the
@@ -89,11 +93,19 @@ class SplitTiles {
 
  private:
   static constexpr int kMostParts = 8;
-  // Blocks of keys that a part costs besides its own, and that the last one adds for each other.
-  static constexpr int kOfPart = 3, kOfOther = 1;
+  // Blocks of keys that a part costs besides its own, about 7 us, and that the last one adds for
+  // each other, about 3 us (docs/log/2026-11-28-last-tiles-in-parts.md).
+  struct Costs {
+    int of_part, of_other;
+  };
+  static Costs costs(const Attention& a) {
+    if (a.dim_v <= 64) return {5, 2};
+    return a.dim_v <= 128 ? Costs{8, 3} : Costs{4, 2};
+  }
 
-  static Dim best_parts(const Dim& tiles, const Dim& count, const Dim& blocks) {
+  static Dim best_parts(const Attention& a, const Dim& tiles, const Dim& count, const Dim& blocks) {
     const Dim ctas = multiprocessors();
+    const Costs each = costs(a);
     // The blocks that a CTA reads for these tiles, of so many parts, and behind it their number.
     const auto numbered = [](const Dim& cost, int parts) {
       return cost * (kMostParts + 1) + parts;
@@ -102,8 +114,8 @@ class SplitTiles {
     for (int parts = 2; parts <= kMostParts; ++parts) {
       const Dim rounds = ceil_div(count * parts, ctas);
       const Dim no_room = max(count * (parts - 1) - SplitMemory::kLeft, 0) * blocks;
-      best = min(best, numbered(rounds * (ceil_div(blocks, parts) + kOfPart) +
-                                    kOfOther * (parts - 1) + no_room,
+      best = min(best, numbered(rounds * (ceil_div(blocks, parts) + each.of_part) +
+                                    each.of_other * (parts - 1) + no_room,
                                 parts));
     }
     return best % (kMostParts + 1);

@@ -235,7 +235,7 @@ TEST(SequenceParallelAttentionTest, LastTilesInParts) {
   o.attention.heads = 2;
   check(o, {70, 140, 2}, {.schedules = 2, .multiprocessors = 6});
   o.attention.kv_heads = 1;
-  check(o, {70, 250}, {.multiprocessors = 5, .by_copies = true});
+  check(o, {70, 250}, {.multiprocessors = 6, .by_copies = true});
   o.ranks = 3;
   check(o, {40, 90}, {.multiprocessors = 7});
 }
@@ -453,6 +453,8 @@ TEST(SequenceParallelAttentionTest, WhatItDoesNotTake) {
   EXPECT_THAT(refused([](auto& o) { o.ranks = 1; }), HasSubstr("1 ranks"));
   EXPECT_THAT(refused([](auto& o) { o.attention.in_pairs = true; }), HasSubstr("in_pairs is set"));
   EXPECT_THAT(refused([](auto& o) { o.attention.in_parts = true; }), HasSubstr("in_parts is set"));
+  EXPECT_THAT(refused([](auto& o) { o.attention.few_tiles = true; }),
+              HasSubstr("few_tiles is set"));
   EXPECT_THAT(refused([](auto& o) { o.attention.kv_heads = 3; }),
               HasSubstr("heads 4 is not a multiple of kv_heads 3"));
   EXPECT_THAT(test::usage_error_of([] { sequence_parallel_attention_heads_sm90(small(3, true)); }),
