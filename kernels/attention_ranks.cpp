@@ -193,6 +193,12 @@ void check_attention_ranks(const SequenceParallelAttention& o, const Caller& cal
   if (o.attention.in_pairs) {
     caller.refuse("in_pairs is set", "leave it out: over ranks each CTA loads alone");
   }
+  if (o.attention.in_parts) {
+    caller.refuse("in_parts is set", "leave it out: over ranks tiles without a mask have parts");
+  }
+  if (o.attention.few_tiles) {
+    caller.refuse("few_tiles is set", "leave it out: over ranks tiles are taken late anyway");
+  }
 }
 
 Program sequence_parallel_attention(const SequenceParallelAttention& o, SourceLocation where) {

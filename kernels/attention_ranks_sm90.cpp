@@ -7,6 +7,7 @@
 #include "kernels/attention_sm90_forward.h"
 #include "kernels/keys_of_ranks.h"
 #include "kernels/rank_words.h"
+#include "kernels/split_tiles.h"
 #include "tilewright/plan_case.h"
 
 namespace tilewright::kernels {
@@ -16,9 +17,12 @@ struct ShardParameters : AttentionParameters {
   ShardParameters(Kernel& kernel, const Attention& a, const DividedRows& how, KeysBy by)
       : AttentionParameters(kernel, a, KeysFrom::ranks),
         of_ranks(kernel, a, how, by, K, V, queries, keys, batch),
-        queries_of_ranks(queries, kernel.ranks(), how.shards) {}
+        queries_of_ranks(queries, kernel.ranks(), how.shards) {
+    if (!a.causal) parts.emplace(kernel, a);
+  }
   KeysOfRanks of_ranks;
   DividedAxis queries_of_ranks;
+  std::optional<SplitMemory> parts;
 };
 
 // The tiles of a rank's shard. Those of a causal mask are of one piece each, and their keys end
@@ -34,14 +38,20 @@ class ShardOrder : public BatchOrder {
   ShardOrder(const ShardParameters& p, const Attention& a, const Sm90Plan& plan)
       : BatchOrder(p, a, plan, row_blocks(p, a, a.block_q / plan.packed_heads)),
         p_(p),
-        first_(min(heads_, p.of_ranks.shares.first * (p.group / packed_heads_) * p.batch)) {}
+        first_(min(heads_, p.of_ranks.shares.first * (p.group / packed_heads_) * p.batch)) {
+    if (p.parts) split_.emplace(*p.parts, a, BatchOrder::runs(), ceil_div(p.keys, a.block_k));
+  }
+  const std::optional<SplitTiles>& split() const { return split_; }
+  Dim runs() const { return split_ ? split_->runs() : BatchOrder::runs(); }
   // A head of all sequences before the next one: as they come. Of a causal mask those whose keys
   // come first end before the longest tiles of the others begin.
   Run run(const Index& number) const {
-    Run run = a_.causal ? longest_first(number) : BatchOrder::run(number);
+    Run run =
+        a_.causal ? longest_first(number) : BatchOrder::run(split_ ? split_->tile(number) : number);
     const Dim batch = max(p_.batch, 1);
     const Index head = run.first.sequence * (a_.heads / packed_heads_) + run.first.pack;
     run.first = {run.first.row_block, head / batch, head % batch};
+    if (split_) run.first.part = split_->part(number);
     return run;
   }
   const KeysOfRanks& keys_of_ranks() const { return p_.of_ranks; }
@@ -103,6 +113,7 @@ class ShardOrder : public BatchOrder {
 
   const ShardParameters& p_;
   Dim first_;  // heads of the tiles that run first
+  std::optional<SplitTiles> split_;
 };
 
 struct PackedShardParameters : VarlenParameters {

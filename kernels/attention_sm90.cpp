@@ -3,6 +3,42 @@
 namespace tilewright::kernels {
 namespace {
 
+struct PartsParameters : AttentionParameters {
+  PartsParameters(Kernel& kernel, const Attention& a)
+      : AttentionParameters(kernel, a), parts(kernel, a) {}
+  SplitMemory parts;
+};
+
+// The keys of the last tiles are divided. They are handed out as the others end.
+class PartsOrder : public BatchOrder {
+ public:
+  using Parameters = PartsParameters;
+  static constexpr bool kTakesTilesLate = true;
+  static constexpr bool kHasNeighbours = false;
+
+  PartsOrder(const PartsParameters& p, const Attention& a, const TilePlan& plan)
+      : BatchOrder(p, a, plan),
+        split_(SplitTiles(p.parts, a, BatchOrder::runs(), ceil_div(p.keys, a.block_k))) {}
+  const std::optional<SplitTiles>& split() const { return split_; }
+  Dim runs() const { return split_->runs(); }
+  Run run(const Index& number) const {
+    Run run = BatchOrder::run(split_->tile(number));
+    run.first.part = split_->part(number);
+    return run;
+  }
+
+ private:
+  std::optional<SplitTiles> split_;
+};
+
+// Who ends first has the next tile: of few, one taken a tile ahead would end behind all others.
+class FewTilesOrder : public BatchOrder {
+ public:
+  static constexpr bool kTakesTilesLate = true;
+  static constexpr bool kHasNeighbours = false;
+  using BatchOrder::BatchOrder;
+};
+
 template <typename Order>
 Kernel forward_sm90(const Attention& a, const Caller& caller) {
   check_attention(a, caller);
@@ -16,6 +52,8 @@ Kernel forward_sm90(const Attention& a, const Caller& caller) {
 
 Kernel attention_forward_sm90(const Attention& a, SourceLocation where) {
   const Caller caller{"attention_forward_sm90", where};
+  if (a.in_parts) return forward_sm90<PartsOrder>(a, caller);
+  if (a.few_tiles) return forward_sm90<FewTilesOrder>(a, caller);
   return a.in_pairs ? forward_sm90<PairOrder>(a, caller) : forward_sm90<BatchOrder>(a, caller);
 }
 
@@ -23,6 +61,10 @@ Kernel attention_varlen_forward_sm90(const Attention& a, SourceLocation where) {
   const Caller caller{"attention_varlen_forward_sm90", where};
   if (a.in_pairs) {
     caller.refuse("in_pairs is set", "leave it out: pairs take sequences of one length");
+  }
+  if (a.in_parts || a.few_tiles) {
+    caller.refuse(a.in_parts ? "in_parts is set" : "few_tiles is set",
+                  "leave it out: it is for sequences of one length");
   }
   return forward_sm90<PackedOrder>(a, caller);
 }

@@ -9,6 +9,7 @@
 #include "kernels/attention_parameters.h"
 #include "kernels/attention_sm90_plan.h"
 #include "kernels/attention_sm90_tiles.h"
+#include "kernels/split_tiles.h"
 #include "tilewright/hopper.h"
 #include "tilewright/kernels/attention.h"
 #include "tilewright/kernels/softmax.h"
@@ -31,6 +32,12 @@ concept TakesTilesLate = Order::kTakesTilesLate;
 // What a tile gives is joined with what was there before.
 template <typename Order>
 concept JoinsSums = Order::kJoinsSums;
+
+// The keys of some tiles are divided among CTAs.
+template <typename Order>
+concept SplitsTiles = requires(const Order& order) {
+  order.split();
+};
 
 // One kernel for every order of tiles, which says what a tile's rows and keys are.
 template <typename Order>
@@ -55,7 +62,7 @@ class Forward {
       o_tile_.emplace(kernel, "o", a.dtype, a.block_q, plan_.o_columns * plan_.o_buffers, here());
     }
     // With each Q tile its place, of which row block -1 ends the work, and what `Sliding` is.
-    q_ring_.numbered(plan_.slides ? 5 : 3);
+    q_ring_.numbered(plan_.slides ? 5 : splits() ? 4 : 3);
     if constexpr (Order::kKeysInPages) k_ring_.numbered();  // which pages there are none of
     if constexpr (Order::kInPairs) {
       k_ring_.multicast(2);
@@ -65,7 +72,7 @@ class Forward {
       counter_.emplace(kernel);
       kernel.ctas(multiprocessors());
     }
-    const RegisterBudget few = registers(plan_.load_registers);
+    const RegisterBudget few = registers(plan_.load_registers + 2 * given());
     std::vector<RoleSpec> roles{role("load", warps(1), few, [this] { load(); })};
     if constexpr (Order::kKeysInPages) {
       tiles_.emplace(kernel, "tiles", stages(2), std::vector<TileShape>{}, here());
@@ -75,13 +82,16 @@ class Forward {
     if constexpr (requires { p_.of_ranks; }) {
       for (RoleSpec& each : p_.of_ranks.push_roles(few)) roles.push_back(std::move(each));
     }
-    roles.push_back(role("math", warpgroups(a.block_q / 64), registers(plan_.math_registers),
+    roles.push_back(role("math", warpgroups(a.block_q / 64),
+                         registers(plan_.math_registers - given()),
                          [this](const Index& group) { compute_tiles(group); }));
     kernel.roles(roles);
     kernel.require({wgmma_rs, no_stack, no_spills});
   }
 
  private:
+  // Of two warpgroups' registers: who loads the keys of several ranks has numbers for more than 24.
+  int given() const { return Order::kKeysArrive && a_.block_q == 128 ? 8 : 0; }
   static constexpr bool kScaledBytes = HasHeadScales<typename Order::Parameters>;
   static DType element_of(const Attention& a) { return kScaledBytes ? f8e4m3 : a.dtype; }
   static TileShape v_tile(const Attention& a, const Sm90Plan& plan) {
@@ -106,12 +116,16 @@ class Forward {
       return weights.cast(a_.dtype);
     }
   }
-  OptimisticSoftmax softmax_of(const Work& work) const {
+  OptimisticSoftmax softmax_of(const Work& work, const Place& place) const {
     if constexpr (kScaledBytes) {
       return OptimisticSoftmax(64, p_.scale, p_.of_scores(work.heads, work.kv_head, 64),
                                range_of_weights(a_));
     } else {
-      return OptimisticSoftmax(64, p_.scale, p_.sinks(work.heads, 64));
+      std::optional<Tile> sinks = p_.sinks(work.heads, 64);
+      if constexpr (SplitsTiles<Order>) {
+        if (sinks && order_.split()) sinks = order_.split()->of_first(place.part, *sinks);
+      }
+      return OptimisticSoftmax(64, p_.scale, sinks);
     }
   }
   Tile normaliser(const OnlineSoftmax& softmax, const Work& work) const {
@@ -183,10 +197,22 @@ class Forward {
     if constexpr (TakesTilesLate<Order>) fetch_next();
   }
 
+  bool splits() const {
+    if constexpr (SplitsTiles<Order>) return order_.split().has_value();
+    return false;
+  }
+  KeyBlocks blocks_of(const Work& work, const Place& place) const {
+    const KeyBlocks blocks(work, a_, order_.queries_of_all(work, place));
+    if constexpr (SplitsTiles<Order>) {
+      if (order_.split()) return order_.split()->blocks(place.part, blocks);
+    }
+    return blocks;
+  }
+
   // Calls `behind_q` between Q and the keys.
   void load_tile(const Place& place, const Work& work, const std::function<void()>& behind_q) {
     if constexpr (Order::kKeysArrive) arrivals_->await_tile(work);
-    const KeyBlocks blocks(work, a_, order_.queries_of_all(work, place));
+    const KeyBlocks blocks = blocks_of(work, place);
     if constexpr (Order::kKeysInPages) {
       tiles_->produce({place.row_block, place.pack, place.sequence});
       behind_q();
@@ -213,6 +239,7 @@ class Forward {
       all.push_back(sliding.position_of_first);
       all.push_back(sliding.continues);
     }
+    if (splits()) all.push_back(place.part);
     return all;
   }
 
@@ -401,14 +428,15 @@ class Forward {
   }
 
   void compute_tile(const Index& group, const Slot& q_slot, Cell<Index>& left, Cell<Index>& held) {
-    const Place place{q_slot.number(0), q_slot.number(1), q_slot.number(2)};
+    Place place{q_slot.number(0), q_slot.number(1), q_slot.number(2)};
+    if (splits()) place.part = q_slot.number(3);
     const Work work = order_.work(place);
     const Block queries = rows_of(work, group);
     // Of the tile's blocks, a warpgroup leaves out those that none of its own rows sees.
-    const KeyBlocks tile(work, a_, order_.queries_of_all(work, place));
+    const KeyBlocks tile = blocks_of(work, place);
     const KeyBlocks own = KeyBlocks(work, a_, queries).within(tile, queries);
     const Passing pass = passing(group, q_slot, place, tile, held);
-    OptimisticSoftmax softmax = softmax_of(work);
+    OptimisticSoftmax softmax = softmax_of(work, place);
     Var acc{zeros({64, a_.dim_v})};
     const auto begun = [&] {
       if (plan_.o_in_q) release_left(q_slot, left);
@@ -430,9 +458,24 @@ class Forward {
       return order_.join(work, queries, tile, acc, this->normaliser(softmax, work),
                          softmax.log_sum_exp(), plan_.o_columns);
     }
-    store_output(group, work, acc, softmax, plan_.o_in_q ? q_slot[0] : *o_tile_);
+    const SharedView& staging = plan_.o_in_q ? q_slot[0] : *o_tile_;
+    if constexpr (SplitsTiles<Order>) {
+      if (order_.split()) {
+        return order_.split()->join(place.part, group, acc, this->normaliser(softmax, work),
+                                    softmax.log_sum_exp(), plan_.o_columns,
+                                    [&](const Tile& log_sum, const auto& columns) {
+                                      store_columns(group, work, columns, staging);
+                                      store_sums(work, queries, log_sum);
+                                    });
+      }
+    }
+    store_output(group, work, acc, softmax, staging);
+    store_sums(work, queries, softmax.log_sum_exp());
+  }
+
+  void store_sums(const Work& work, const Block& queries, const Tile& log_sum) const {
     const int heads = plan_.packed_heads;
-    const Tile lse = softmax.log_sum_exp().reshape({64 / heads, heads});
+    const Tile lse = log_sum.reshape({64 / heads, heads});
     // Beside pages head follows head in LSE, as in Q.
     store(order_.sums(work, queries), Order::kKeysInPages ? lse : lse.T());
   }
@@ -563,17 +606,23 @@ class Forward {
   void store_output(const Index& group, const Work& work, const Var& acc,
                     const OnlineSoftmax& softmax, const SharedView& staging) {
     const Tile sum = acc, normaliser = this->normaliser(softmax, work);
+    const auto columns = [&](int part) {
+      return sum.slice({0, part * plan_.o_columns}, {64, plan_.o_columns}) * normaliser;
+    };
+    store_columns(group, work, columns, staging);
+  }
+  void store_columns(const Index& group, const Work& work,
+                     const std::function<Tile(int part)>& columns, const SharedView& staging) {
     const Index own = 64 * group + 16 * warp_index();
     const Block queries = work.queries.part(4 * group + warp_index(), 16 / plan_.packed_heads);
     for (int part = 0; part * plan_.o_columns < a_.dim_v; ++part) {
       const int column = part % plan_.o_buffers * plan_.o_columns;
-      const Tile columns = sum.slice({0, part * plan_.o_columns}, {64, plan_.o_columns});
+      const Tile value = columns(part);
       if (!plan_.o_in_q) {
         bulk_wait_read(plan_.o_buffers - 1);
         warp_sync();
       }
-      store(staging.rows(64 * group, 64).columns(column, plan_.o_columns),
-            (columns * normaliser).cast(a_.dtype));
+      store(staging.rows(64 * group, 64).columns(column, plan_.o_columns), value.cast(a_.dtype));
       fence_proxy_async();
       warp_sync();
       // Whole panels of Q: their columns beyond dim_v do not exist.

@@ -103,6 +103,11 @@ void check_options(const Attention& a, const Caller& caller) {
     caller.refuse("in_pairs is set and window is " + std::to_string(a.window),
                   "leave one of them out: the tiles of a pair see too few keys together");
   }
+  if (a.in_parts && (a.window > 0 || a.in_pairs)) {
+    caller.refuse("in_parts is set and " + (a.window > 0 ? "window is " + std::to_string(a.window)
+                                                         : std::string("in_pairs is set")),
+                  "leave one of them out: tiles of a window and of pairs stay whole");
+  }
   if (a.block_k % 16 != 0 || a.block_k > 256) {
     caller.refuse("block_k is " + std::to_string(a.block_k), "take a multiple of 16 up to 256");
   }
@@ -194,7 +199,7 @@ Attention with_sm90_blocks(Attention a, SourceLocation where) {
   // of keys that is worth its waits.
   a.block_q = 3 * kWarpgroupRows;
   a.block_k = widest_block_k(a, false);
-  if (plan_case("short blocks of keys", a.block_k < 64)) {
+  if (plan_case("short blocks of keys", a.block_k < 64) || a.few_tiles) {
     a.block_q = 2 * kWarpgroupRows;
     a.block_k = std::max(widest_block_k(a, true), 16);
   }

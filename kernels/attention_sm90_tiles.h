@@ -39,6 +39,7 @@ enum class KeyTensor { K, V };
 // one warp does for all.
 struct Place {
   Index row_block, pack, sequence;
+  Index part = 0;  // see SplitTiles
 };
 
 // Tiles that one CTA takes in a row: `first`, and those of the rows above it.
@@ -228,6 +229,11 @@ struct KeyBlocks {
   KeyBlocks(const Work& work, const Attention& a, const Block& queries);
   // No more than those of `tile`, and none where no query exists.
   KeyBlocks within(const KeyBlocks& tile, const Block& queries) const;
+  // The number-th of so many parts, as even as they are.
+  KeyBlocks part(const Index& number, const Index& parts) const {
+    const Index blocks = last - first;
+    return KeyBlocks(first + blocks * number / parts, first + blocks * (number + 1) / parts, *this);
+  }
   Index first, last, whole_first, whole_last;
 
  private:

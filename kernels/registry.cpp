@@ -3,6 +3,7 @@
 #include <numeric>
 #include <random>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "kernels/attention_parameters.h"
@@ -187,6 +188,21 @@ LibraryKernel attention_forward_entry() {
          a.in_pairs = true;
          return attention_forward_sm90(with_sm90_blocks(a, {}), {});
        }},
+      {"sm90_parts", "sm_90a",
+       "sm90, where keys of the tiles that do not fill a round of all multiprocessors are divided; "
+       "without a window",
+       [](const OptionValues& options) {
+         Attention a = attention_of(options);
+         a.in_parts = true;
+         return attention_forward_sm90(with_sm90_blocks(a, {}), {});
+       }},
+      {"sm90_few", "sm_90a",
+       "sm90 for few tiles: they have 128 rows, and who ends first takes the next",
+       [](const OptionValues& options) {
+         Attention a = attention_of(options);
+         a.few_tiles = true;
+         return attention_forward_sm90(with_sm90_blocks(a, {}), {});
+       }},
       {"cpu", "cpu", kOfCpu,
        [](const OptionValues& options) {
          return attention_forward(with_cpu_blocks(attention_of(options)), {});
@@ -340,8 +356,12 @@ LibraryKernel attention_varlen_forward_entry() {
     check_attention(attention_of(options), {"attention_varlen_forward", {}});
   };
   kernel.blocks = attention_blocks(attention_varlen_forward);
-  // No pairs, and nothing for few queries: of their lengths only the sum is known.
-  kernel.schedules = {kernel.schedules[0], kernel.schedules[2]};
+  // No pairs or parts, and nothing for few queries: of their lengths only the sum is known.
+  const auto named = [all = kernel.schedules](std::string_view name) {
+    return *std::find_if(all.begin(), all.end(),
+                         [&](const LibrarySchedule& each) { return each.name == name; });
+  };
+  kernel.schedules = {named("sm90"), named("cpu")};
   kernel.rules = schedule_rules(kernel.name);
   kernel.schedules[0].build = [](const OptionValues& options) {
     return attention_varlen_forward_sm90(with_sm90_varlen_blocks(attention_of(options), {}), {});

@@ -78,6 +78,7 @@ class RankOfGroup final : public ProgramRanks {
   const Group* group() const override { return &group_; }
 
   void require_usable() const override {
+    group_.members()->links().require_own_process(name_);
     if (failure_) throw *failure_;
   }
 

@@ -151,6 +151,7 @@ std::byte* SymmetricArena::at(int rank) const {
         .fix(fmt::format("a rank from 0 to {}", state.group.size() - 1))
         .raise();
   }
+  state.group.members()->links().require_own_process(state.name);
   const auto& block = state.blocks[static_cast<std::size_t>(rank)];
   if (block) return block->data();
   const std::vector<int>& nodes = state.group.nodes();

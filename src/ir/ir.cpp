@@ -90,15 +90,15 @@ std::string Type::to_string() const {
   for (std::size_t i = 0; i < shape.size(); ++i) {
     text += (i ? "x" : "") + std::to_string(shape[i]);
   }
-  if (!layout.shape.empty()) text += ", " + layout.to_string();
+  if (!layout.lanes.empty()) text += ", " + layout.to_string();
   return text + ">";
 }
 
 bool operator==(const Type& a, const Type& b) {
   if (a.kind != b.kind || (has_elements(a.kind) && a.dtype != b.dtype) || a.shape != b.shape)
     return false;
-  if (a.layout.shape.empty() || b.layout.shape.empty()) {
-    return a.layout.shape.empty() == b.layout.shape.empty();
+  if (a.layout.lanes.empty() || b.layout.lanes.empty()) {
+    return a.layout.lanes.empty() == b.layout.lanes.empty();
   }
   return a.layout == b.layout;
 }

@@ -187,7 +187,7 @@ class Verifier {
     if (type.is(Kind::registers) && elements > kMaximumRegisters) {
       return "more than 2^16 elements of a thread";
     }
-    if (type.layout.shape.empty()) return {};
+    if (type.layout.shape.empty() && type.layout.lanes.empty()) return {};
     if (kernel_.form != Form::scheduled || !(type.is_tile() || type.is(Kind::pending))) {
       return "only tiles of the scheduled form have layouts";
     }

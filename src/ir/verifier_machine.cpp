@@ -211,6 +211,7 @@ void verify_global_access(const VerifierContext& context) {
   std::vector<std::int64_t> shape;
   std::copy_if(sizes.begin(), sizes.end(), std::back_inserter(shape),
                [](std::int64_t size) { return size != 0; });
+  if (shape.empty()) shape.push_back(1);  // one element, chosen by indices alone
   const auto& layout = context.attributes().register_layout().shape;
   if (sizes.size() != rank || shape != layout) {
     context.fail("the sizes on {} are {}, but the layout has shape {}", tensor.name,

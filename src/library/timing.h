@@ -18,7 +18,8 @@ struct Timing {
   double median() const { return seconds[seconds.size() / 2]; }
 };
 
-// At least three runs, and more while they take less than a second together.
+// At least three runs, and more while they take less than a second together. They work on copies of
+// the tensors, which begin with a line of the caches.
 Timing time_on_host(const Launch& launch, std::vector<HostTensor>& tensors);
 
 // The same for several kernels of one problem, which take turns: what changes the GPU's clock meets

@@ -64,7 +64,7 @@ class LayoutAssignment {
     return Type::tile(kernel_.type(id).dtype, kernel_.type(id).shape).to_string();
   }
   const RegisterLayout& layout(ValueId id) const { return kernel_.types[id].layout; }
-  bool known(ValueId id) const { return !layout(id).shape.empty(); }
+  bool known(ValueId id) const { return !layout(id).lanes.empty(); }
 
   void set(ValueId id, const RegisterLayout& layout, const Edge& edge) {
     if (!in_registers(id)) return;

@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <iterator>
 #include <utility>
+#include <vector>
 
 #include "schedules/timeline.h"
 #include "target/target.h"
@@ -51,7 +52,19 @@ double tensor_bytes(const ir::Kernel& machine, const ir::Binding& binding,
 
 struct Samples {
   CtaTimeline mean, largest;
+  std::vector<CtaTimeline> all;
 };
+
+// By how many cycles the last CTA ends later than the longest one, since others add to a sum before
+// it. Whoever multiplies less ends the sooner.
+double behind_turns(const Samples& samples, double turn) {
+  double most = 0;
+  for (const CtaTimeline& one : samples.all) {
+    const double share = one.products / std::max(samples.largest.products, 1.0);
+    most = std::max(most, one.turns * turn - samples.largest.chain * (1 - share));
+  }
+  return most;
+}
 
 Samples follow_samples(const ir::Kernel& machine, const ir::Binding& binding, std::int64_t ctas,
                        const target::Device& device) {
@@ -66,10 +79,12 @@ Samples follow_samples(const ir::Kernel& machine, const ir::Binding& binding, st
          {&CtaTimeline::products, &CtaTimeline::special, &CtaTimeline::arithmetic,
           &CtaTimeline::shared, &CtaTimeline::tensor_memory, &CtaTimeline::loads,
           &CtaTimeline::received_bytes, &CtaTimeline::stages, &CtaTimeline::product_waits,
-          &CtaTimeline::pauses, &CtaTimeline::exposed, &CtaTimeline::shared_zeros}) {
+          &CtaTimeline::pauses, &CtaTimeline::exposed, &CtaTimeline::shared_zeros,
+          &CtaTimeline::chain}) {
       samples.mean.*field += one.*field / static_cast<double>(count);
       samples.largest.*field = std::max(samples.largest.*field, one.*field);
     }
+    samples.all.push_back(one);
     samples.largest.counts_tiles = one.counts_tiles;
     samples.largest.counts_for_cluster = one.counts_for_cluster;
   }
@@ -144,6 +159,7 @@ Estimate estimate(const ir::Kernel& machine, const ir::Binding& binding,
   result.exposed = cta.products > 0 ? rounds * cta.pauses * second +
                                           each * cta.product_waits * reached.product_wait * second
                                     : rounds * cta.exposed * second;
+  result.turns = behind_turns(samples, reached.turn) * second;
   result.memory = tensor_bytes(machine, binding, reached) / reached.memory_bytes;
 
   // Of a long run's power: none where other units keep the tensor cores waiting.
@@ -164,6 +180,7 @@ Estimate estimate(const ir::Kernel& machine, const ir::Binding& binding,
                                                    {result.zeros, "copies of what no tensor has"},
                                                    {result.stages, "stages of a ring"},
                                                    {result.exposed, "a warp's own latencies"},
+                                                   {result.turns, "turns of a sum"},
                                                    {result.memory, "memory"}};
   result.bound = std::max_element(std::begin(bounds), std::end(bounds))->second;
   // Copies and products go on by themselves. Shared memory is in the products' time; what copies
@@ -173,8 +190,8 @@ Estimate estimate(const ir::Kernel& machine, const ir::Binding& binding,
   const double work =
       norm(kUnits, {asynchronous, result.special, result.arithmetic}) + result.exposed;
   if (machine.cluster > 1) result.seconds += reached.cluster_seconds;
-  result.seconds +=
-      norm(kMemory, {work, result.memory}) + rounds * target.rates.copy_latency * second;
+  result.seconds += norm(kMemory, {work, result.memory}) + result.turns +
+                    rounds * target.rates.copy_latency * second;
   return result;
 }
 

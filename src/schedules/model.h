@@ -26,6 +26,7 @@ struct Estimate {
   // What the slowest warps do while no products are under way, or, of a kernel without products,
   // their latencies that nothing hides.
   double exposed = 0;
+  double turns = 0;   // until those before the last CTA have added to its first sum
   std::string bound;  // which of them it is
   std::int64_t ctas = 0;
   std::int64_t resident = 0;  // CTAs that a multiprocessor holds

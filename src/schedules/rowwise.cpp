@@ -54,7 +54,7 @@ class RowRetracing final : public Retracer {
       const std::vector<std::int64_t>& shape = scheduled.type(o.results[0]).shape;
       if (o.op == Op::splat && shape != spread_.largest()) return;
       const ir::RegisterLayout layout = spread_.layout(shape);
-      if (!layout.shape.empty()) o.attributes.set(Key::layout, layout);
+      if (!layout.lanes.empty()) o.attributes.set(Key::layout, layout);
     });
     return scheduled;
   }

@@ -55,6 +55,17 @@ struct Completed {
   }
 };
 
+// Words in memory that the kernel counts up.
+std::set<ValueId> counted_words(const ir::Kernel& kernel) {
+  std::set<ValueId> words;
+  ir::for_each(kernel.body, [&](const Operation& operation) {
+    if (operation.op == Op::atomic_add || operation.op == Op::reduce_add) {
+      words.insert(operation.operands[0]);
+    }
+  });
+  return words;
+}
+
 // The warps of a role, in step.
 class Follower {
  public:
@@ -72,7 +83,8 @@ class Follower {
         clock_(kernel, device, total),
         scalars_(kernel.types.size()),
         handed_(numbers),
-        completed_(completed) {}
+        completed_(completed),
+        counted_(counted_words(kernel)) {}
 
   void run(const ir::Block& block) {
     for (const Operation& operation : block.body) execute(operation);
@@ -366,13 +378,32 @@ class Follower {
   void word(const Operation& operation) {
     switch (ir::as<ir::WordOp>(operation.op)) {
       case ir::WordOp::atomic_add:
+        added_.insert(operation.operands[0]);
         return count(operation);
       case ir::WordOp::load_index:
         return unknown(operation);
-      case ir::WordOp::store_index:
       case ir::WordOp::reduce_add:
+        added_.insert(operation.operands[0]);
+        return clock_.issue();
+      case ir::WordOp::store_index:
         return clock_.issue();
     }
+  }
+
+  // At least as long as it takes to see that it is there. A word that the kernel counts up says
+  // whose turn it is: all before this CTA add one after the other. As far behind the first one as
+  // it begins, it stays, so that its other turns cost nothing more.
+  void wait_for_word(const Operation& operation) {
+    clock_.wait(rates_.global_latency);
+    clock_.issue();
+    const bool tells_tiles = tiles_ > 0;  // to the other CTA of a pair, for whose answer it waits
+    const FollowedScalar others = scalar(operation.operands[2]);
+    if (total_.has_turns || tells_tiles || !others.known) return;
+    // Who has added before it waits meets the others there.
+    const ValueId word = operation.operands[0];
+    if (counted_.count(word) == 0 || added_.count(word) != 0) return;
+    total_.has_turns = true;
+    total_.turns = static_cast<double>(others.value);
   }
 
   void constant(const Operation& operation) {
@@ -449,6 +480,8 @@ class Follower {
   std::set<ValueId> by_rank_;  // what depends on the place in the cluster, but for a loop's values
   int ranks_ = 0;              // conditions around that do
   const Completed& completed_;
+  const std::set<ValueId> counted_;
+  std::set<ValueId> added_;  // words that this role has counted up
 };
 
 void Follower::control(const Operation& operation) {
@@ -539,9 +572,8 @@ void Follower::execute(const Operation& operation) {
     case Family::cta_barrier:
     case Family::cluster_barrier:
       return clock_.spend(rates_.barrier);
-    case Family::word_wait:  // at least as long as it takes to see that it is there
-      clock_.wait(rates_.global_latency);
-      return clock_.issue();
+    case Family::word_wait:
+      return wait_for_word(operation);
     case Family::lane_order:
     case Family::check:
     case Family::prefetch:

@@ -33,6 +33,9 @@ struct CtaTimeline {
   double remote_bytes = 0;    // read from other CTAs' shared memory
   // Of copies for several CTAs, the bytes of rows behind a tensor's ends.
   double shared_zeros = 0;
+  // Of those that add to a sum in turn, how many come before this CTA's first addition.
+  double turns = 0;
+  bool has_turns = false;
 };
 
 // Follows the warps of CTA `cta` of `ctas` through a kernel of the machine form: scalars are

@@ -28,6 +28,7 @@ constexpr Device::Reached kReachedByH200 = {
     .remote_bytes = 14,
     .cluster_wait = 780,
     .cluster_wait_each = 40,
+    .turn = 4500,  // measured: docs/log/2026-11-28-turns-of-sums.md
     .scalar_latency = 7,
     .store_read_latency = 630,
     .stage_latency = 750,
@@ -37,6 +38,7 @@ constexpr Device::Reached kReachedByH200 = {
     .cluster_seconds = 0.76e-6,
     .memory_bytes = 4.2e12,  // two rings of 96 KiB a multiprocessor that read alone
     .launch_seconds = 4.6e-6,
+    .next_launch_seconds = 2e-6,
 };
 
 // Measured on two H200 with 18 links of NVLink between them, both directions busy.

@@ -77,16 +77,18 @@ struct Device {
     double remote_bytes = 0;  // a cycle and multiprocessor, from another CTA's shared memory
     // Cycles that CTAs lose where those of a cluster meet: once, and for each of them.
     double cluster_wait = 0, cluster_wait_each = 0;
+    double turn = 0;  // cycles from one addition to the next one to a sum that CTAs add to in turn
     double tensor_bytes = 0;        // the same of tensor memory, by threads and products together
     double scalar_latency = 0;      // cycles from a scalar instruction to one that needs it
     double store_read_latency = 0;  // cycles until an asynchronous store has read shared memory
     double stage_latency = 0;       // from asking for a stage of a ring until it is multiplied
     double product_wait = 0;    // cycles for which the tensor cores pause where a warpgroup waits
     double received_bytes = 0;  // a cycle, by copies to shared memory, whoever asks
-    double thread_store_bytes = 0;  // the same by threads to global memory
-    double cluster_seconds = 0;     // that a launch of clusters takes longer
-    double memory_bytes = 0;        // a second
-    double launch_seconds = 0;      // with cold caches, that of code among them
+    double thread_store_bytes = 0;   // the same by threads to global memory
+    double cluster_seconds = 0;      // that a launch of clusters takes longer
+    double memory_bytes = 0;         // a second
+    double launch_seconds = 0;       // with cold caches, that of code among them
+    double next_launch_seconds = 0;  // the same of a launch that is queued behind another one
   } reached;
 };
 

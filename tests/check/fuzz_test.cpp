@@ -55,9 +55,9 @@ TEST(FuzzTest, ASumMayBeginWithWhatAProductIsAddedTo) {
   EXPECT_EQ(report.agreed, 1);
 }
 
-// The sums of a loop around a loop were zeros that nobody had written when the inner loop ended, and
-// began with what the arena held. No kernel of those before had a loop within a loop with sums of
-// both.
+// The sums of a loop around a loop were zeros that nobody had written when the inner loop ended,
+// and began with what the arena held. No kernel of those before had a loop within a loop with sums
+// of both.
 TEST(FuzzTest, SumsOfALoopAroundALoop) {
   CampaignOptions options;
   options.target = Target::cpu;

@@ -216,6 +216,30 @@ TEST(RanksFaults, OfKeysThatAreCopied) {
   EXPECT_EQ(caught[kUndecided], 0);
 }
 
+// Of parts of a tile's keys, in a kernel of one GPU: what a part leaves is read before it is there,
+// or the word is not set back for the next launch. A third tile has two parts for two CTAs.
+TEST(RanksFaults, OfPartsOfATile) {
+  kernels::Attention a = small_attention().attention;
+  a.causal = false;
+  a.in_parts = true;
+  Program program("parts", 1);
+  const Buffer rows = program.buffer("rows", bf16, {1, 190, 1, 16});
+  const Buffer keys = program.buffer("keys", bf16, {1, 280, 1, 16});
+  const Buffer outputs = program.buffer("outputs", bf16, {1, 190, 1, 16});
+  const Buffer sums = program.buffer("sums", f32, {1, 1, 190});
+  program.on_each_rank([&](const Rank& rank) {
+    rank.stream().launch(kernels::attention_forward_sm90(a), {rows, keys, keys, outputs, sums});
+  });
+  const RanksSubject subject(program, {}, 2);
+  for (std::uint64_t seed = 0; seed < 6; ++seed) {
+    ASSERT_EQ(subject.symptom(subject.machine(), seed, 3), "");
+  }
+  // The tile's place told before it is there, and that none is left; the wait relaxed, left out.
+  EXPECT_EQ(subject.expect_found(23, 2), 4);
+  // What is left not counted, the word and the number of the next tile not set back.
+  EXPECT_EQ(subject.expect_found(24, 2), 3);
+}
+
 // Of gradients by one kernel of all heads: rows that are read before they have come, and gradients
 // that are taken before they have. What happens to rank 0 stands for both.
 TEST(RanksFaults, OfGradientsByHeads) {

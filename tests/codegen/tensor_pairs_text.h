@@ -65,16 +65,17 @@ grid (8)
 threads 32
 shared_bytes 64
 body () {
-%1: shared<i32, 1x1x4> = shared {name = "answer", layout = shared_layout[1x4*4|4@1:4], stages = 1, offset = 0}
-%2: mbarriers<1> = mbarriers {name = "there", arrivals = 1, offset = 16}
+%1: shared<i32, 2x1x4> = shared {name = "answer", layout = shared_layout[1x4*4|4@1:4], stages = 2, offset = 0}
+%2: mbarriers<1> = mbarriers {name = "there", arrivals = 1, offset = 32}
 mbarrier_init %2 {arrivals = 1}
 fence_barrier_init
 cta_sync
 %3: i32 = constant {value = 0}
 mbarrier_expect_tx %2, %3 {bytes = 16}
-try_cancel %1, %3, %2, %3
+%6: i32 = constant {value = 4}
+try_cancel %1, %6, %2, %3
 mbarrier_wait %2, %3, %3
-%4: i32 = query_cancel %1, %3
+%4: i32 = query_cancel %1, %6
 %5: i32 = cta_index
 store_index %90, %5, %4 {semantics = "weak"}
 }

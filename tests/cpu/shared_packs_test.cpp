@@ -77,6 +77,26 @@ TEST_F(SharedPacksTest, OfAnotherElementAreOthers) {
   EXPECT_TRUE(packs.of(multiply_, product, 1)->are_there);
 }
 
+TEST_F(SharedPacksTest, OfAnotherWidthOrOrderAreOthers) {
+  SharedPacks packs = packs_on({2});
+  Product product{};
+  product.m = product.n = product.k = 64;
+  product.b.data = place_of(0);
+  product.b.row_stride = product.b.column_stride = 4;
+  const auto are_there = [&] {
+    Packs* const found = packs.of(multiply_, product, 0);
+    const bool there = found->are_there;
+    found->at += kBytes / 4;
+    return there;
+  };
+  EXPECT_FALSE(are_there());
+  product.n = 32;
+  EXPECT_FALSE(are_there());
+  product.b.column_stride = 256;
+  EXPECT_FALSE(are_there());
+  EXPECT_TRUE(are_there());
+}
+
 TEST_F(SharedPacksTest, AreKeptForBlocksThatFollowEachOtherAlone) {
   SharedPacks along_y = packs_on({4, 2});
   multiply_.shared_along = 2;

@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdint>
@@ -116,6 +118,31 @@ TEST_P(Arena, EveryRankReachesEveryOther) {
   });
   for (int rank = 0; rank < 3; ++rank) {
     EXPECT_EQ(ranks.said(rank), fmt::format("0 1024: {} {} {}", rank, 10 + rank, 20 + rank));
+  }
+}
+
+// It has the host's as its parent does, and a GPU's not at all.
+TEST_P(Arena, IsNoMemoryOfAForkedChild) {
+  const FileRanks job;
+  Processes ranks(2, [&](int rank, const Voice& voice) {
+    prepare();
+    const Group group = job.join(rank, 2);
+    const SymmetricArena arena = make(group);
+    const pid_t child = fork();
+    if (child == 0) {
+      try {
+        arena.at(1 - rank);
+      } catch (const Error& error) {
+        voice.say(error.message());
+      }
+      _exit(0);
+    }
+    waitpid(child, nullptr, 0);
+    group.barrier();
+  });
+  for (int rank = 0; rank < 2; ++rank) {
+    EXPECT_THAT(ranks.said(rank), HasSubstr("comes to weights, and it was forked from process " +
+                                            std::to_string(ranks.process(rank))));
   }
 }
 

@@ -53,6 +53,13 @@ TEST(AttentionBackwardSm100Test, HeadsWindowsCapsAndSinks) {
   expect_gradients({"heads=2", "kv_heads=1", "queries=150", "keys=270"}, "sm100_atomic");
 }
 
+// Behind the last key scores are 0. Beside those of some rows the weight would be infinite.
+TEST(AttentionBackwardSm100Test, ScoresFarBelowZero) {
+  for (const char* schedule : {"sm100", "sm100_split", "sm100_pairs"}) {
+    expect_gradients({"heads=2", "kv_heads=1", "queries=128", "keys=3", "scale=20"}, schedule);
+  }
+}
+
 // Each head of two that share keys is a part: dK and dV are summed in memory.
 TEST(AttentionBackwardSm100Test, PartsOfSharedHeads) {
   for (const char* schedule : {"sm100", "sm100_atomic", "sm100_split"}) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/error_text.h"
+#include "kernels/library_case.h"
 #include "kernels/reference.h"
 #include "tilewright/kernels/attention.h"
 
@@ -416,6 +417,16 @@ std::vector<BackwardCase> backward_cases() {
     c.attention.l2_bytes = 4000;
   });
   return list;
+}
+
+// Behind the last key scores are 0. Beside those of some rows the weight would be infinite.
+TEST(AttentionBackwardSm90, ScoresFarBelowZero) {
+  for (const char* dim : {"dim=64", "dim=128", "dim=192", "dim=256"}) {
+    test::expect_right(
+        {"attention_backward",
+         {dim, "heads=2", "kv_heads=1", "queries=128", "keys=3", "scale=20", "schedule=ordered"}},
+        "sim:sm_90a");
+  }
 }
 
 TEST(AttentionBackwardSm90, RefusesWhatItDoesNotTake) {

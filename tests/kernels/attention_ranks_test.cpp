@@ -226,6 +226,20 @@ TEST(SequenceParallelAttentionTest, SeveralGroupsOfHeads) {
   check(o, {270, 270}, {.runs = 1, .multiprocessors = 1});
 }
 
+// Tiles that do not fill a round of all CTAs, whose keys are divided: into two parts and more, of
+// heads that share keys, and of rows and keys that end within a block. A second run finds their
+// words as the first did.
+TEST(SequenceParallelAttentionTest, LastTilesInParts) {
+  SequenceParallelAttention o = small(2, false);
+  o.attention.dim = o.attention.dim_v = o.attention.block_k = 16;
+  o.attention.heads = 2;
+  check(o, {70, 140, 2}, {.schedules = 2, .multiprocessors = 6});
+  o.attention.kv_heads = 1;
+  check(o, {70, 250}, {.multiprocessors = 6, .by_copies = true});
+  o.ranks = 3;
+  check(o, {40, 90}, {.multiprocessors = 7});
+}
+
 TEST(SequenceParallelAttentionTest, Tails) {
   check(small(3, true, Shards::zig_zag), {1, 1});
   check(small(2, true, Shards::zig_zag), {0, 5});
@@ -438,6 +452,9 @@ TEST(SequenceParallelAttentionTest, WhatItDoesNotTake) {
   };
   EXPECT_THAT(refused([](auto& o) { o.ranks = 1; }), HasSubstr("1 ranks"));
   EXPECT_THAT(refused([](auto& o) { o.attention.in_pairs = true; }), HasSubstr("in_pairs is set"));
+  EXPECT_THAT(refused([](auto& o) { o.attention.in_parts = true; }), HasSubstr("in_parts is set"));
+  EXPECT_THAT(refused([](auto& o) { o.attention.few_tiles = true; }),
+              HasSubstr("few_tiles is set"));
   EXPECT_THAT(refused([](auto& o) { o.attention.kv_heads = 3; }),
               HasSubstr("heads 4 is not a multiple of kv_heads 3"));
   EXPECT_THAT(test::usage_error_of([] { sequence_parallel_attention_heads_sm90(small(3, true)); }),

@@ -100,6 +100,60 @@ TEST(AttentionTest, PairsWithAWindowAreRefused) {
   EXPECT_NE(packed.find("in_pairs is set"), std::string::npos) << packed;
 }
 
+// Of three tiles for two CTAs, of five for four and of five for ten those have two, four and two
+// parts that fill no round. Under a mask some rows see nothing of a part.
+TEST(AttentionTest, LastTilesInParts) {
+  struct Tiles {
+    std::int64_t queries, keys;
+    int heads, multiprocessors;
+  };
+  for (const bool causal : {false, true}) {
+    for (const Tiles& each :
+         std::vector<Tiles>{{190, 280, 1, 2}, {150, 600, 2, 4}, {260, 420, 1, 10}}) {
+      for (const std::uint64_t seed : {1, 2}) {
+        Problem p = problem(each.queries, each.keys, causal);
+        p.options.in_parts = true;
+        p.options.sinks = seed == 2;
+        p.options.heads = each.heads;
+        p.options.kv_heads = 1;
+        p.options.dim = p.options.dim_v = p.options.block_k = 16;
+        p.options.block_q = 64;
+        SCOPED_TRACE(std::to_string(each.queries) + " queries, causal " + std::to_string(causal));
+        check(p, {.machine = true, .seed = seed, .multiprocessors = each.multiprocessors});
+      }
+    }
+  }
+}
+
+TEST(AttentionTest, FewTiles) {
+  for (const bool causal : {false, true}) {
+    for (const int multiprocessors : {1, 3}) {
+      Problem p = problem(500, 300, causal);
+      p.options.heads = 2;
+      p.options.kv_heads = 1;
+      p.options.few_tiles = true;
+      p.options = with_sm90_blocks(p.options);
+      EXPECT_EQ(p.options.block_q, 128);
+      check(p, {.machine = true, .seed = 1, .multiprocessors = multiprocessors});
+    }
+  }
+}
+
+TEST(AttentionTest, PartsOfAWindowAreRefused) {
+  const auto refused = [](const Attention& a, bool packed) {
+    return test::usage_error_of(
+        [&] { packed ? attention_varlen_forward_sm90(a) : attention_forward_sm90(a); });
+  };
+  Attention a = problem(100, 100, true, 40).options;
+  a.in_parts = true;
+  EXPECT_NE(refused(a, false).find("in_parts is set and window is 40"), std::string::npos);
+  a.window = 0;
+  EXPECT_NE(refused(a, true).find("in_parts is set"), std::string::npos);
+  a.in_parts = false;
+  a.few_tiles = true;
+  EXPECT_NE(refused(a, true).find("few_tiles is set"), std::string::npos);
+}
+
 TEST(AttentionTest, NothingVisibleIsZeroAndMinusInfinity) {
   // With fewer keys than queries the first queries see none.
   for (const bool machine : {false, true}) {

@@ -426,6 +426,56 @@ TEST(TilesOnCpu, SumsThatBeginWithZeros) {
   }
 }
 
+// Numbers whose first bytes are those of a zero are none, and zeros that a branch adds to are
+// needed.
+TEST(TilesOnCpu, SumsThatBeginWithOtherNumbers) {
+  for (const bool is_added_to : {false, true}) {
+    for (const double start : {0.0, 1.0, -2.0}) {
+      Kernel kernel("sums");
+      const Dim n = kernel.dim("n");
+      const Tensor A = kernel.in("A", f32, {n, 32}), B = kernel.in("B", f32, {n, 48});
+      const Tensor C = kernel.out("C", f32, {32, 48});
+      kernel.grid(1);
+      Var sum{full({32, 48}, start)};
+      for (Block now : blocks(n, 16)) {
+        if (is_added_to)
+          when(
+              now.start() > 0, [] {}, [&] { sum = sum + 1; });
+        sum = sum + dot(load(A(now, all)).T(), load(B(now, all)));
+      }
+      store(C(all, all), sum);
+      for (const std::int64_t count : {16, 40}) {
+        SCOPED_TRACE(fmt::format("{} rows, from {} on, {}", count, start, is_added_to));
+        expect_alike(kernel, {counted({count, 32}), counted({count, 48}, 3), untouched({32, 48})});
+      }
+    }
+  }
+}
+
+// What goes over rows is there for a branch as well, whichever it is.
+TEST(TilesOnCpu, RowsThatABranchReads) {
+  for (const bool otherwise : {false, true}) {
+    Kernel kernel("branches");
+    const Tensor X = kernel.in("X", f32, {64, 96}), Choice = kernel.in("Choice", i32, {1});
+    const Tensor Y = kernel.out("Y", f32, {64, 96}), Z = kernel.inout("Z", f32, {64, 96});
+    kernel.grid(1);
+    const Tile x = load(X(all, all)) * 2;
+    store(Y(all, all), x + 1);
+    const auto store_other = [&] { store(Z(all, all), x * 3); };
+    const Condition chosen = load_index(Choice(0)) > 0;
+    if (otherwise) {
+      when(
+          chosen, [] {}, store_other);
+    } else {
+      when(chosen, store_other);
+    }
+    for (const double choice : {0, 1}) {
+      expect_alike(kernel, {counted({64, 96}), HostTensor::from_values(i32, {1}, {choice}),
+                            untouched({64, 96}), counted({64, 96}, 5)});
+    }
+  }
+}
+
 // A loop within a loop has sums of its own, which begin with zeros too. Blocks that a thread
 // computes one after the other find what the one before left.
 TEST(TilesOnCpu, SumsOfALoopWithinALoop) {

@@ -8,6 +8,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "library/tuning/family.h"
@@ -151,6 +152,27 @@ TEST(MeasuredVariantsTest, TheModelRanksThemAndIsNear) {
     EXPECT_GT(rank_correlation(all.estimated, all.seconds), 0.985);
     EXPECT_LT(std::sqrt(errors.mean_square), schedules::kHeldOutError);
     EXPECT_GT(errors.near, name == "gemm" ? 0.88 : 0.9);
+  }
+}
+
+// Two kernels in order; in no order sums are set to zero before, and converted behind them.
+TEST(ProgramEstimateTest, ALaunchBehindAnotherOneTakesLess) {
+  const LibraryKernel& kernel = find_kernel("attention_backward");
+  const OptionValues options = resolve_options(kernel, {"dim=128", "heads=2", "queries=1024"});
+  const std::vector<FamilyMember> family = family_of(kernel, options, "sm_90a");
+  target::Device as_the_first = device_named("H200 SXM");
+  const target::Device& device = device_named("H200 SXM");
+  as_the_first.reached.next_launch_seconds = device.reached.launch_seconds;
+  const double less = device.reached.launch_seconds - device.reached.next_launch_seconds;
+  EXPECT_GT(less, 1e-6);
+  for (const auto& [schedule, operations] : {std::pair("ordered", 2), {"atomic", 4}}) {
+    const auto member = std::find_if(family.begin(), family.end(),
+                                     [&](const FamilyMember& m) { return m.name == schedule; });
+    ASSERT_NE(member, family.end());
+    EXPECT_NEAR(estimate(kernel, *member, options, as_the_first).seconds -
+                    estimate(kernel, *member, options, device).seconds,
+                (operations - 1) * less, 1e-12)
+        << schedule;
   }
 }
 

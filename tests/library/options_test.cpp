@@ -95,7 +95,7 @@ TEST(OptionsTest, TheScheduleFitsTheTarget) {
   const OptionValues unset = resolve_options(attention(), {});
   EXPECT_EQ(choose_schedule(attention(), unset, "").schedule, nullptr);
   ASSERT_NE(choose_schedule(attention(), unset, "sm_90a").schedule, nullptr);
-  EXPECT_EQ(choose_schedule(attention(), unset, "sm_90a").schedule->name, "sm90");
+  EXPECT_EQ(choose_schedule(attention(), unset, "sm_90a").schedule->name, "sm90_few");
 
   const auto error = [](const char* schedule, const char* target) {
     const OptionValues options =

@@ -201,6 +201,10 @@ class Own(unittest.TestCase):
         self.require_refusal(lambda: repeated(x), "the dim count has no value", "pass out=")
         repeated(x, out=memoryview(y).cast("B").cast("f", (3, 2)))
         self.assertEqual(y.tolist(), [1, 1, 2, 2, 3, 3])
+        with self.assertRaises(tilewright.TilewrightError) as raised:
+            repeated(memoryview(bytearray(24)).cast("f", (3, 2)))
+        self.assertIn("rank", str(raised.exception))
+        self.assertNotIn("out=", str(raised.exception))
 
     def test_what_cannot_be_done(self):
         _, x = floats(9, 5)

@@ -9,6 +9,7 @@ TEST(Process, GivesOutputAndStatus) {
   const ProcessResult result = run_process({"sh", "-c", "echo out; echo error >&2; cat; exit 3"});
   EXPECT_EQ(result.status, 3);
   EXPECT_EQ(result.output, "out\nerror\n");
+  EXPECT_EQ(run_process({"printf", "x"}).output, "x");
 }
 
 TEST(Process, ReportsTheSignalThatEndedIt) {

@@ -388,6 +388,41 @@ TEST(ModelTest, CtasThatShareASumWaitForEachOther) {
   }
 }
 
+// Blocks of keys that begin together add to the same sums of dQ, one after the other.
+TEST(ModelTest, WhoAddsInTurnWaitsForThoseBefore) {
+  constexpr int kHeads = 2, kBlocks = 8, kCtas = kHeads * kBlocks;
+  kernels::Attention a;
+  a.heads = a.kv_heads = kHeads;
+  a.dim = a.dim_v = 64;
+  a = kernels::with_sm90_backward_blocks(a);
+  const ir::Binding sizes({{"batch", 1},
+                           {"queries", 1024},
+                           {"keys", std::int64_t{kBlocks} * a.block_k},
+                           {"multiprocessors", kCtas},
+                           {"parts", 1}});
+  const auto gradients = [&](Order order) {
+    const ir::Program program = kernels::attention_backward_sm90(a, false, order).finish();
+    return compiler::compile_to_machine(*program.kernels[1], ir::default_target()).kernel;
+  };
+  const auto turns = [&](const ir::Kernel& machine, int cta) {
+    return follow_cta(machine, sizes, cta, kCtas, kDevice).turns;
+  };
+  const ir::Kernel ordered = gradients(Order::blocks);
+  const ir::Kernel atomic = gradients(Order::any);
+  for (int cta = 0; cta < kCtas; ++cta) {
+    EXPECT_EQ(turns(ordered, cta), cta / kHeads) << cta;
+    EXPECT_EQ(turns(atomic, cta), 0) << cta;
+  }
+  target::Device at_once = kDevice;
+  at_once.reached.turn = 0;
+  at_once.multiprocessors = kCtas;
+  target::Device in_turn = at_once;
+  in_turn.reached.turn = kDevice.reached.turn;
+  EXPECT_GT(kDevice.reached.turn, 1000);
+  EXPECT_NEAR(estimate(ordered, sizes, in_turn).seconds - estimate(ordered, sizes, at_once).seconds,
+              (kBlocks - 1) * kDevice.reached.turn / kDevice.reached.clock, 1e-12);
+}
+
 // What stands outside the roles each warpgroup of the CTA does, one beside the other.
 TEST(ModelTest, WhatAllWarpsDoTakesAsLongAsThereAreWarps) {
   const auto cycles = [](int threads) {

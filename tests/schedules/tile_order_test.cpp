@@ -6,6 +6,7 @@
 #include "check/machine_events.h"
 #include "compiler/compile_to_machine.h"
 #include "compiler/simulation.h"
+#include "schedules/two_ways.h"
 #include "simulator/machine/machine.h"
 #include "tilewright/host_tensor.h"
 #include "tilewright/kernel.h"
@@ -75,6 +76,26 @@ TEST(TileOrder, LongTilesComeFirst) {
                              [](const Index& x) { return x + 1; })),
             falling);
   EXPECT_EQ(lengths(triangle([](const Index& x) { return x; }, blocks)), falling);
+}
+
+// Bands are of each plane of the other axes.
+TEST(TileOrder, ProductsOfABatchHaveAllTheirTiles) {
+  constexpr std::int64_t kBatch = 3, m = 140, n = 130, k = 64;
+  Kernel kernel("batched");
+  const Tensor A = kernel.in("A", bf16, {kBatch, m, k}), B = kernel.in("B", bf16, {kBatch, n, k});
+  const Tensor C = kernel.out("C", f32, {kBatch, m, n});
+  const auto [x, y, z] = kernel.grid(ceil_div(Dim(n), 64), ceil_div(Dim(m), 64), kBatch);
+  const Block rows = Dim(m).block(y, 64), columns = Dim(n).block(x, 64);
+  Var sum{zeros({rows, columns})};
+  for (Block depth : blocks(Dim(k), 32)) {
+    sum = dot(load(A(z, rows, depth)), load(B(z, columns, depth)).T(), sum);
+  }
+  store(C(z, rows, columns), sum);
+  test::expect_two_ways(kernel,
+                        {HostTensor::random_normal(bf16, {kBatch, m, k}, 1),
+                         HostTensor::random_normal(bf16, {kBatch, n, k}, 2),
+                         HostTensor::poisoned(f32, {kBatch, m, n})},
+                        2, 0.01);
 }
 
 }  // namespace

@@ -103,8 +103,26 @@ TEST(TraceTest, AsynchronousWorkBeginsAndEnds) {
     const auto products = flights(cta, TraceFlight::Kind::products);
     ASSERT_EQ(products.size(), 6u);
     EXPECT_EQ(cta.products.size(), 24u);
-    for (const TraceFlight& group : products) EXPECT_TRUE(group.complete);
+    for (std::size_t i = 0; i < products.size(); ++i) {
+      EXPECT_TRUE(products[i].complete);
+      // When the unit has done the last of its four.
+      EXPECT_GE(products[i].end, cta.products[4 * i + 3].end);
+    }
   }
+}
+
+TEST(TraceTest, ABulkStoreIsOfTheWarpThatIssuesIt) {
+  TraceRecorder recorder;
+  MachineOptions options;
+  options.recorder = &recorder;
+  ASSERT_TRUE(run_litmus(litmus(role("reader", 0, 1, "") +
+                                role("storer", 1, 1, copy_tile_out() + kBulkWait)),
+                         options)
+                  .ok());
+  const Trace trace = recorder.take();
+  const auto stores = flights(trace.ctas[0], TraceFlight::Kind::store);
+  ASSERT_EQ(stores.size(), 1u);
+  EXPECT_EQ(stores[0].issuer, 1);
 }
 
 // However few instructions a loop has.

@@ -190,6 +190,10 @@ TEST(IncoreErrors, NameTheLineTheValuesAndTheFix) {
        {"row 0, column 8 lies at byte 16", "at a multiple of 512"}},
       {"cube", [&] { move(*left, (*mat)[2]); }, __LINE__, {"stage 2 of 2"}},
       {"cube",
+       [&] { move(*left, (*mat)[0].part(32, 0, 64, 64)); },
+       __LINE__,
+       {"part: 64 rows from 32 on of 64"}},
+      {"cube",
        [&] { matmul(*acc, *right, *left, false); },
        __LINE__,
        {"no unit multiplies Right x Left into Acc", "there is Left x Right -> Acc"}},
@@ -241,6 +245,13 @@ TEST(IncoreErrors, NameTheLineTheValuesAndTheFix) {
                                  HasSubstr(file + std::to_string(each.line - 2))));
     }
   }
+  std::optional<Tensor> input;
+  const auto with_input = [&](Kernel& kernel, const Tensor&) {
+    input = kernel.in("Given", f32, {64, 64});
+    vec.emplace(kernel, "Vec", "vec", f32, 64, 64);
+  };
+  EXPECT_THAT(refused("vector", with_input, [&] { move((*input)(all, all), *vec); }),
+              AllOf(HasSubstr("move: Given is an input"), HasSubstr("Given is declared")));
   const auto nothing = [](Kernel&, const Tensor&) {};
   EXPECT_THAT(
       refused(

@@ -377,8 +377,8 @@ TEST(CommandTest, ADumpReplacesTheOneBefore) {
 TEST(CommandTest, WritesThePageAndTheLayouts) {
   const WithoutNvrtc without_nvrtc;
   const TemporaryFolder folder;
-  tilewright("explain attention_forward --target sm_90a --html " + (folder / "page.html") +
-             " --layouts " + (folder / "layouts"));
+  tilewright("explain attention_forward --target sm_90a --set schedule=sm90 --html " +
+             (folder / "page.html") + " --layouts " + (folder / "layouts"));
   std::ifstream stream(folder / "page.html");
   std::string first;
   std::getline(stream, first);

@@ -171,7 +171,7 @@ TEST(CommandTest, ShowsTheRaceOfABrokenKernelAndTracesIt) {
   const std::string page = folder / "t.html", events = folder / "t.json";
   const std::string broken =
       "simulate attention_forward --target sm_90a --set heads=1 --set queries=64 --set keys=1024 "
-      "--set dim=64 --break release";
+      "--set dim=64 --set schedule=sm90 --break release";
   const Answer answer =
       tilewright(broken + " --schedules 3 --trace " + page + " --trace " + events);
   EXPECT_EQ(answer.status, 1) << answer.output;

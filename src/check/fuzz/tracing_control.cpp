@@ -143,11 +143,12 @@ void Tracing::nest(const Step& s) {
   const auto has = [&](int bit) { return s.n >> bit & 1; };
   const bool begins_anew = has(0), adds_to_both = has(1), lowers = has(2), adds_before = has(3);
   const auto none = [&](Axis axis) { return zeros({height, block_size(axis)}); };
-  const std::optional<TileValue> factor =
-      lowers ? pick(s.a, [&](const TileValue& v) {
-        return v.tile.dtype() == f32 && v.axes == std::vector<Axis>{Axis::rows, Axis::one};
-      })
-             : std::nullopt;
+  std::optional<TileValue> factor;
+  if (lowers) {
+    factor = pick(s.a, [](const TileValue& v) {
+      return v.tile.dtype() == f32 && v.axes == std::vector<Axis>{Axis::rows, Axis::one};
+    });
+  }
   Var sum{none(wide)}, both{none(middle)}, anew{none(middle)};
   for (Block part : blocks(depth, recipe_.block_depth)) {
     depth_.emplace(part);

@@ -63,7 +63,8 @@ Json cost_of(const schedules::Estimate& cost) {
             {"zeros", cost.zeros},
             {"stages", cost.stages},
             {"memory", cost.memory},
-            {"exposed", cost.exposed}}},
+            {"exposed", cost.exposed},
+            {"turns", cost.turns}}},
           {"ctas", cost.ctas},
           {"ctas_a_multiprocessor", cost.resident},
           {"shared_bytes", cost.shared_bytes}};

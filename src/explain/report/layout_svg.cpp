@@ -255,7 +255,7 @@ std::vector<LayoutPicture> layout_pictures(const ir::Kernel& scheduled) {
   ir::for_each(scheduled.body, [&](const ir::Operation& operation) {
     for (const ir::ValueId result : operation.results) {
       const ir::Type& type = scheduled.type(result);
-      if (type.layout.shape.empty()) continue;
+      if (type.layout.lanes.empty()) continue;
       const auto [at, fresh] = known.emplace(type.layout.to_string(), uses.size());
       if (fresh) uses.push_back({&type.layout, operation.where, {}});
       Use& use = uses[at->second];

@@ -84,13 +84,16 @@ schedules::Estimate estimate_program(const FamilyMember::Lowered& lowered,
   const ir::Program program = ir::bind_program(lowered.program, shapes, device.multiprocessors);
   schedules::Estimate sum;
   double slowest = 0;
-  const auto add = [&](const schedules::Estimate& each) {
-    for (const auto part :
-         {&schedules::Estimate::seconds, &schedules::Estimate::products,
-          &schedules::Estimate::special, &schedules::Estimate::arithmetic,
-          &schedules::Estimate::shared, &schedules::Estimate::tensor_memory,
-          &schedules::Estimate::loads, &schedules::Estimate::zeros, &schedules::Estimate::stages,
-          &schedules::Estimate::memory, &schedules::Estimate::exposed}) {
+  const auto add = [&](schedules::Estimate each) {
+    if (sum.seconds > 0) {
+      each.seconds += device.reached.next_launch_seconds - device.reached.launch_seconds;
+    }
+    for (const auto part : {&schedules::Estimate::seconds, &schedules::Estimate::products,
+                            &schedules::Estimate::special, &schedules::Estimate::arithmetic,
+                            &schedules::Estimate::shared, &schedules::Estimate::tensor_memory,
+                            &schedules::Estimate::loads, &schedules::Estimate::zeros,
+                            &schedules::Estimate::stages, &schedules::Estimate::memory,
+                            &schedules::Estimate::exposed, &schedules::Estimate::turns}) {
       sum.*part += each.*part;
     }
     if (each.seconds < slowest) return;

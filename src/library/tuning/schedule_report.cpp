@@ -35,7 +35,8 @@ std::string units_text(const schedules::Estimate& e) {
                                                   {"copies of what no tensor has", e.zeros},
                                                   {"stages of rings", e.stages},
                                                   {"memory", e.memory},
-                                                  {"pauses", e.exposed}};
+                                                  {"pauses", e.exposed},
+                                                  {"turns of sums", e.turns}};
   std::string text;
   for (const auto& [name, seconds] : units) {
     if (seconds <= 0) continue;

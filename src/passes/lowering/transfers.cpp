@@ -152,11 +152,17 @@ void TransferLowering::fragment(Op op, ValueId tile, ValueId shared, ValueId pla
   code_.emit(op, std::move(operands), {}, o.where);
 }
 
+// Of what lies in global memory: one element that indices alone choose is a row of one.
+static ir::RegisterLayout of_places(ir::RegisterLayout layout) {
+  if (layout.shape.empty()) layout.shape.push_back(1);
+  return layout;
+}
+
 void TransferLowering::load(const Operation& o) {
   std::vector<ValueId> operands{code_.array(o.results[0])};
   operands.insert(operands.end(), o.operands.begin(), o.operands.end());
   ir::Attributes attributes = o.attributes;
-  attributes.set(Key::layout, code_.layout(o.results[0]));
+  attributes.set(Key::layout, of_places(code_.layout(o.results[0])));
   code_.emit(Op::load_registers, std::move(operands), std::move(attributes), o.where);
 }
 
@@ -186,7 +192,7 @@ void TransferLowering::store(const Operation& o) {
   std::vector<ValueId> operands = o.operands;
   operands[1] = code_.array(o.operands[1]);
   ir::Attributes attributes = o.attributes;
-  attributes.set(Key::layout, code_.layout(o.operands[1]));
+  attributes.set(Key::layout, of_places(code_.layout(o.operands[1])));
   code_.emit(o.op == Op::red_tile ? Op::red_registers : Op::store_registers, std::move(operands),
              std::move(attributes), o.where);
 }
