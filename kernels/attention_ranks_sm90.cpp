@@ -18,7 +18,7 @@ struct ShardParameters : AttentionParameters {
       : AttentionParameters(kernel, a, KeysFrom::ranks),
         of_ranks(kernel, a, how, by, K, V, queries, keys, batch),
         queries_of_ranks(queries, kernel.ranks(), how.shards) {
-    if (!a.causal) parts.emplace(kernel, a);
+    if (!a.causal && can_have_parts(a)) parts.emplace(kernel, a);
   }
   KeysOfRanks of_ranks;
   DividedAxis queries_of_ranks;

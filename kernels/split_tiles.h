@@ -11,9 +11,12 @@
 // part but the last leaves its softmax in memory, and the last one joins them in their order.
 namespace tilewright::kernels {
 
+// Of wider dims the sums of others have no registers beside a part's own.
+inline bool can_have_parts(const Attention& a) { return a.dim <= 128 && a.dim_v <= 128; }
+
 // Where parts leave what they have.
 struct SplitMemory {
-  static constexpr int kTiles = 160;
+  static constexpr int kTiles = 160;        // no GPU of sm_90a has as many multiprocessors
   static constexpr int kLeft = 2 * kTiles;  // parts that leave theirs
 
   SplitMemory(Kernel& kernel, const Attention& a)
@@ -92,33 +95,30 @@ class SplitTiles {
   }
 
  private:
-  static constexpr int kMostParts = 8;
+  static constexpr int kParts[] = {2, 3, 4, 6};  // as the rules of attention_forward have them
   // Blocks of keys that a part costs besides its own, about 7 us, and that the last one adds for
   // each other, about 3 us (docs/log/2026-11-28-last-tiles-in-parts.md).
   struct Costs {
     int of_part, of_other;
   };
-  static Costs costs(const Attention& a) {
-    if (a.dim_v <= 64) return {5, 2};
-    return a.dim_v <= 128 ? Costs{8, 3} : Costs{4, 2};
-  }
+  static Costs costs(const Attention& a) { return a.dim_v <= 64 ? Costs{5, 2} : Costs{8, 3}; }
 
   static Dim best_parts(const Attention& a, const Dim& tiles, const Dim& count, const Dim& blocks) {
     const Dim ctas = multiprocessors();
     const Costs each = costs(a);
     // The blocks that a CTA reads for these tiles, of so many parts, and behind it their number.
-    const auto numbered = [](const Dim& cost, int parts) {
-      return cost * (kMostParts + 1) + parts;
-    };
+    constexpr int kNumbers = 8;
+    const auto numbered = [](const Dim& cost, int parts) { return cost * kNumbers + parts; };
     Dim best = numbered(max(blocks - ceil_div(tiles, ctas) * blocks / 64, 0), 1);
-    for (int parts = 2; parts <= kMostParts; ++parts) {
-      const Dim rounds = ceil_div(count * parts, ctas);
-      const Dim no_room = max(count * (parts - 1) - SplitMemory::kLeft, 0) * blocks;
-      best = min(best, numbered(rounds * (ceil_div(blocks, parts) + each.of_part) +
-                                    each.of_other * (parts - 1) + no_room,
-                                parts));
+    for (const int parts : kParts) {
+      Dim cost = ceil_div(count * parts, ctas) * (ceil_div(blocks, parts) + each.of_part) +
+                 each.of_other * (parts - 1);
+      if (SplitMemory::kTiles * (parts - 1) > SplitMemory::kLeft) {
+        cost = cost + max(count * (parts - 1) - SplitMemory::kLeft, 0) * blocks;  // no room
+      }
+      best = min(best, numbered(cost, parts));
     }
-    return best % (kMostParts + 1);
+    return best % kNumbers;
   }
 
   Index part_of_tile(const Index& number) const {

@@ -139,7 +139,21 @@ TEST(AttentionTest, FewTiles) {
   }
 }
 
-TEST(AttentionTest, PartsOfAWindowAreRefused) {
+// The rules of attention_forward count these blocks.
+TEST(AttentionTest, BlocksOfNarrowDimsAreThoseOfTheRules) {
+  for (int dim = 16; dim <= 128; dim += 16) {
+    for (int dim_v = 16; dim_v <= 128; dim_v += 16) {
+      Attention a;
+      a.dim = dim;
+      a.dim_v = dim_v;
+      a = with_sm90_blocks(a);
+      EXPECT_EQ(a.block_q, 192) << dim << " and " << dim_v;
+      EXPECT_EQ(a.block_k, dim_v <= 64 ? 128 : 64) << dim << " and " << dim_v;
+    }
+  }
+}
+
+TEST(AttentionTest, PartsOfWindowsAndWideDimsAreRefused) {
   const auto refused = [](const Attention& a, bool packed) {
     return test::usage_error_of(
         [&] { packed ? attention_varlen_forward_sm90(a) : attention_forward_sm90(a); });
@@ -149,6 +163,8 @@ TEST(AttentionTest, PartsOfAWindowAreRefused) {
   EXPECT_NE(refused(a, false).find("in_parts is set and window is 40"), std::string::npos);
   a.window = 0;
   EXPECT_NE(refused(a, true).find("in_parts is set"), std::string::npos);
+  a.dim_v = 144;
+  EXPECT_NE(refused(a, false).find("in_parts is set, dim is "), std::string::npos);
   a.in_parts = false;
   a.few_tiles = true;
   EXPECT_NE(refused(a, true).find("few_tiles is set"), std::string::npos);
