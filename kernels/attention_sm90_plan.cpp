@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "kernels/attention_parameters.h"
-#include "kernels/split_tiles.h"
 #include "tilewright/plan_case.h"
 #include "tilewright/target.h"
 
@@ -108,11 +107,6 @@ void check_options(const Attention& a, const Caller& caller) {
     caller.refuse("in_parts is set and " + (a.window > 0 ? "window is " + std::to_string(a.window)
                                                          : std::string("in_pairs is set")),
                   "leave one of them out: tiles of a window and of pairs stay whole");
-  }
-  if (a.in_parts && !can_have_parts(a)) {
-    caller.refuse("in_parts is set, dim is " + std::to_string(a.dim) + " and dim_v " +
-                      std::to_string(a.dim_v),
-                  "leave it out: tiles of dims above 128 stay whole");
   }
   if (a.block_k % 16 != 0 || a.block_k > 256) {
     caller.refuse("block_k is " + std::to_string(a.block_k), "take a multiple of 16 up to 256");

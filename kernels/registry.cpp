@@ -189,8 +189,9 @@ LibraryKernel attention_forward_entry() {
          return attention_forward_sm90(with_sm90_blocks(a, {}), {});
        }},
       {"sm90_parts", "sm_90a",
-       "sm90, where keys of the tiles that do not fill a round of all multiprocessors are divided; "
-       "without a window",
+       "sm90, where keys of the tiles that do not fill a round of all multiprocessors are divided, "
+       "up "
+       "to dim 128; without a window",
        [](const OptionValues& options) {
          Attention a = attention_of(options);
          a.in_parts = true;

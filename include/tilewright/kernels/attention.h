@@ -27,7 +27,7 @@ struct Attention {
   // values that both read. For sequences of one length, without a window.
   bool in_pairs = false;
   // sm_90a: keys of the last tiles are divided among CTAs where tiles do not fill a round of all of
-  // them. For sequences of one length, without a window or pairs.
+  // them. Up to dim 128, for sequences of one length, without a window or pairs.
   bool in_parts = false;
   // sm_90a: tiles of 128 rows, each of which a CTA takes when it has loaded the one before: where
   // there are few tiles. For sequences of one length.
