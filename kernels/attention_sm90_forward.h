@@ -198,8 +198,9 @@ class Forward {
   }
 
   bool splits() const {
-    if constexpr (SplitsTiles<Order>) return order_.split().has_value();
-    return false;
+    bool splits = false;
+    if constexpr (SplitsTiles<Order>) splits = order_.split().has_value();
+    return plan_case("keys of the last tiles divided", splits);
   }
   KeyBlocks blocks_of(const Work& work, const Place& place) const {
     const KeyBlocks blocks(work, a_, order_.queries_of_all(work, place));

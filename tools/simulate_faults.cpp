@@ -188,7 +188,8 @@ Subject subject_of(const Request& request, const library::KernelSource& source,
     return subject;
   }
   std::vector<std::vector<std::string>> candidates;
-  if (request.faults) candidates = shrunken(checks::Sizes::further);
+  // CTAs share contractions that are long.
+  if (request.faults || ir::is_cooperative(machine)) candidates = shrunken(checks::Sizes::further);
   for (auto& sizes : shrunken(checks::Sizes::candidates)) candidates.push_back(std::move(sizes));
   std::vector<std::function<library::Workload()>> makers;
   for (const std::vector<std::string>& sizes : candidates) {

@@ -121,13 +121,15 @@ struct CallerRuns::Prepared {
 CallerRuns::CallerRuns(const ir::Program& program, const compiler::Target& target,
                        const compiler::MachineOptions& options,
                        const simulator::MachineOptions& simulated,
-                       std::vector<const compiler::CompiledKernel*> kernels)
+                       std::vector<const compiler::CompiledKernel*> kernels,
+                       const runtime::Device* device)
     : program_(program),
       signature_(signature_of(program)),
       target_(target),
       options_(options),
       simulated_(simulated),
       compiled_(std::move(kernels)),
+      device_(device),
       is_scratch_(program.buffers.size(), false) {
   check_callable(program_, target_);
   check_outputs_are_written(program_);
@@ -175,7 +177,7 @@ void CallerRuns::run(const std::vector<TensorRef>& tensors, const std::vector<do
   }
   if (target_.kind != TargetKind::cuda) return run_on_host(tensors, scalars);
   const runtime::Stream queue =
-      runtime::Stream::borrow(compiled_.front()->device(), static_cast<CUstream_st*>(stream));
+      runtime::Stream::borrow(*device_, static_cast<CUstream_st*>(stream));
   const std::lock_guard lock(mutex_);
   const std::shared_ptr<const Prepared> prepared = this->prepared(queue, tensors, scalars);
   for (const Prepared::Step& step : prepared->steps) {
@@ -195,7 +197,7 @@ void CallerRuns::prepare(const std::vector<TensorRef>& tensors, const std::vecto
                          void* stream) const {
   if (target_.kind != TargetKind::cuda) return;
   const runtime::Stream queue =
-      runtime::Stream::borrow(compiled_.front()->device(), static_cast<CUstream_st*>(stream));
+      runtime::Stream::borrow(*device_, static_cast<CUstream_st*>(stream));
   const std::lock_guard lock(mutex_);
   for (const Prepared::Step& step : prepared(queue, tensors, scalars)->steps) {
     if (step.kernel) step.kernel->prepare(queue, step.tensors, step.scalars);

@@ -22,11 +22,11 @@ namespace tilewright {
 
 class CallerRuns {
  public:
-  // `kernels`: for cuda those of the program, which outlive this. Raises a usage error for a
-  // program that no caller's tensors fit, such as one of several ranks on GPUs.
+  // `kernels` and `device`: for cuda those of the program, which outlive this. Raises a usage error
+  // for a program that no caller's tensors fit, such as one of several ranks on GPUs.
   CallerRuns(const ir::Program& program, const compiler::Target& target,
              const compiler::MachineOptions& options, const simulator::MachineOptions& simulated,
-             std::vector<const compiler::CompiledKernel*> kernels);
+             std::vector<const compiler::CompiledKernel*> kernels, const runtime::Device* device);
   ~CallerRuns();
 
   void run(const std::vector<TensorRef>& tensors, const std::vector<double>& scalars,
@@ -59,6 +59,7 @@ class CallerRuns {
   const simulator::MachineOptions simulated_;
   std::vector<std::vector<ir::Kernel>> forms_;                      // on the simulated GPU
   std::vector<const compiler::CompiledKernel*> compiled_;           // on cuda
+  const runtime::Device* const device_;                             // on cuda
   std::vector<std::shared_ptr<const cpu::CompiledKernel>> native_;  // on cpu
   std::vector<bool> is_scratch_;  // of each buffer: this class allocates it
   // Runs are queued one after the other, so that two of one stream never mix in its scratch.

@@ -30,7 +30,8 @@ const CallerRuns& ProgramExecutable::State::callers() {
     }
     caller = std::make_unique<CallerRuns>(recorded, target, build_options(options).machine,
                                           simulated_machine(options, recorded.where),
-                                          std::move(compiled));
+                                          std::move(compiled),
+                                          ranks ? &ranks->device(ranks->own().front()) : nullptr);
   }
   return *caller;
 }

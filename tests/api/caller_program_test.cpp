@@ -413,6 +413,20 @@ TEST_F(CallerProgramOnFake, WordsOfOneRankAreRefused) {
               HasSubstr("the signals made count its runs"));
 }
 
+// Without a kernel.
+TEST_F(CallerProgramOnFake, CopiesAlone) {
+  Program program("copies");
+  const Buffer x = program.in("x", f32, {kRows, kColumns});
+  const Buffer y = program.out("y", f32, {kRows, kColumns});
+  program.rank(0).stream().copy(y, x);
+  HostTensor from = HostTensor::zeros(f32, {kRows, kColumns}), to = from;
+  const ProgramExecutable executable = compile(program, "cuda");
+  executable.prepare({ref(from), ref(to)});
+  EXPECT_EQ(state_->copies, 0);
+  executable.run({ref(from), ref(to)});
+  EXPECT_EQ(state_->copies, 1);
+}
+
 // The tensors of a run before are no part of it.
 TEST_F(CallerProgramOnFake, LoadedMemoryIsRunBehindCallersTensors) {
   Program program("copies", 2);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "codegen/print.h"
@@ -12,6 +13,7 @@
 #include "kernels/attention_backward_places.h"
 #include "kernels/expect_no_stack.h"
 #include "kernels/library_case.h"
+#include "kernels/one_multiprocessor.h"
 #include "runtime/nvrtc_available.h"
 #include "tilewright/kernels/attention.h"
 
@@ -57,6 +59,23 @@ TEST(AttentionBackwardSm100Test, HeadsWindowsCapsAndSinks) {
 TEST(AttentionBackwardSm100Test, ScoresFarBelowZero) {
   for (const char* schedule : {"sm100", "sm100_split", "sm100_pairs"}) {
     expect_gradients({"heads=2", "kv_heads=1", "queries=128", "keys=3", "scale=20"}, schedule);
+  }
+}
+
+// A CTA, or a pair, has all blocks of keys one after the other: dS of the next one goes where
+// copies of dK and dV read.
+TEST(AttentionBackwardSm100Test, SeveralBlocksOfACta) {
+  for (const auto& [schedule, keys] : {std::pair("sm100", "140"), {"sm100_pairs", "270"}}) {
+    SCOPED_TRACE(schedule);
+    library::ProgramWorkload work;
+    work.workload = library::make_workload(
+        find_kernel("attention_backward"),
+        {std::string("schedule=") + schedule, "heads=1", "queries=40", std::string("keys=") + keys},
+        {}, 7);
+    test::simulate_on_one_multiprocessor(work, "sm_100a");
+    const library::Comparison comparison =
+        library::compare(work.workload, library::reference_of(work.workload));
+    EXPECT_TRUE(comparison.ok()) << comparison.text();
   }
 }
 

@@ -332,6 +332,27 @@ TEST(CommandTest, SimulatesTheLastGroupOfHeads) {
   EXPECT_EQ(answer.status, 0) << answer.output;
 }
 
+// Of many keys, those of a tile that is left over are divided: two parts cost less than a whole one
+// from 28 blocks of them on.
+TEST(CommandTest, SimulatesTilesWhoseKeysAreDivided) {
+  const Json json = tilewright(
+                        "simulate attention_forward --target sm_90a --set schedule=sm90_parts "
+                        "--set dim=128 --shrunken --control-only --schedules 1 --launches 1 --json")
+                        .json();
+  EXPECT_EQ(json["ok"], true);
+  constexpr int kMultiprocessors = 5, kRows = 192, kKeys = 64;
+  bool divides = false;
+  for (const Json& each : json["cases"]) {
+    int batch = 0, heads = 0, queries = 0, keys = 0;
+    ASSERT_EQ(std::sscanf(each["sizes"].get<std::string>().c_str(),
+                          "batch=%d heads=%d queries=%d keys=%d", &batch, &heads, &queries, &keys),
+              4);
+    const int left = batch * heads * ((queries + kRows - 1) / kRows) % kMultiprocessors;
+    divides = divides || (keys >= 28 * kKeys && (left == 1 || left == 2));
+  }
+  EXPECT_TRUE(divides) << json["cases"];
+}
+
 TEST(CommandTest, ReplaysAFaultFromTheSeedThatItPrints) {
   for (const std::string search : {"random", "delays"}) {
     const std::string line =
