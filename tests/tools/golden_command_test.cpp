@@ -73,8 +73,8 @@ TEST_F(GoldenCommandTest, WritesCasesWithTails) {
 TEST_F(GoldenCommandTest, RefusesAFolderOfAnotherKernel) {
   ASSERT_EQ(golden(kSmall).status, 0);
   EXPECT_EQ(golden("gemm --set m=4 --set n=6 --set k=7").status, 0);
-  const std::string other = "golden rms_norm_forward --set rows=3 --set dim=16 --out " + data();
-  expect_failure(other, 2, {"has data of gemm, and this is rms_norm_forward", "another folder"});
+  const std::string other = "golden softmax --set rows=3 --set columns=16 --out " + data();
+  expect_failure(other, 2, {"has data of gemm, and this is softmax", "another folder"});
   EXPECT_EQ(manifest()["kernel"], "gemm");
   // What cannot be read is written anew.
   std::ofstream(data() + "/manifest.json") << "{";

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include "simulator/machine/world.h"
@@ -89,11 +90,13 @@ std::string wait_text(const Warp& warp) {
   return {};
 }
 
-bool comes_to_named(const Warp& warp, int number) {
+// In which of its roles the warp comes to the named barrier.
+std::optional<int> role_at_named(const Warp& warp, int number) {
   const PreparedKernel& kernel = launch_of(warp).kernel;
   const std::vector<int>& roles = kernel.named_users[number];
-  return std::any_of(roles.begin(), roles.end(),
-                     [&](int role) { return kernel.roles[role].has(warp.index); });
+  const auto role = std::find_if(roles.begin(), roles.end(),
+                                 [&](int each) { return kernel.roles[each].has(warp.index); });
+  return role == roles.end() ? std::nullopt : std::optional(*role);
 }
 
 // Whether `other` could end the wait, as far as the program's text tells.
@@ -114,7 +117,7 @@ bool could_signal(const Warp& other, const Warp& warp) {
                          [&](int role) { return launch.kernel.roles[role].has(other.index); });
     }
     case Warp::State::named:
-      return other.cta == warp.cta && !same_place && comes_to_named(other, warp.barrier);
+      return other.cta == warp.cta && !same_place && role_at_named(other, warp.barrier);
     case Warp::State::cluster:
       return other.state != Warp::State::cluster;
     case Warp::State::pair:
@@ -281,7 +284,8 @@ std::string missing_threads(const Warp& warp) {
                     barrier.threads - barrier.arrived);
     if (const Warp* const ended = other_for_named(warp, true)) {
       return fmt::format("{}{} has ended, and came less often", more,
-                         launch_of(warp).describe(*ended));
+                         launch_of(warp).describe(*role_at_named(*ended, warp.barrier),
+                                                  ended->index, ended->cta->index));
     }
     return fmt::format("{}no other warp comes there; or {}", more, fewer);
   }
