@@ -44,6 +44,42 @@ std::string shapes_text(const checks::GoldenCase& of) {
   return fmt::format("{}", fmt::join(all, ", "));
 }
 
+// A kernel's name, and that it is a file's: one of the library may have the same.
+std::string title_of(const library::KernelSource& source) {
+  return source.entry().name + (source.is_file() ? " of a file" : "");
+}
+
+// The kernel of the data that the folder has; "" where it has none that can be read.
+std::string title_in(const std::string& folder) {
+  try {
+    const checks::GoldenManifest before =
+        checks::read_manifest(folder + "/" + checks::kGoldenManifest);
+    // One of the library may be a plug-in's that is not here.
+    if (before.kernel != checks::kGoldenKernel) return before.kernel;
+    return title_of(checks::GoldenFolder(folder, find_kernel).source());
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+// Its cases would stay beside those of this one.
+void check_folder(const std::string& folder, const library::KernelSource& source) {
+  const std::string before = title_in(folder);
+  if (before.empty() || before == title_of(source)) return;
+  Diagnostic({}, fmt::format("golden: {} has data of {}, and this is {}", folder, before,
+                             title_of(source)))
+      .fix("write --out with another folder, or remove this one")
+      .raise();
+}
+
+// The same error, with the case that it came up in.
+Error in_case(const Error& error, const checks::GoldenSizes& sizes) {
+  const std::string text =
+      fmt::format("in case {}: {}", sizes.name, fmt::join(sizes.settings, ", "));
+  return Error(error.kind(), error.location(), fmt::format("{}; {}", error.message(), text),
+               fmt::format("{}\n  {}", error.what(), escaped_lines(text)), error.fix());
+}
+
 }  // namespace
 
 int golden(const Request& request) {
@@ -51,10 +87,16 @@ int golden(const Request& request) {
     Diagnostic({}, "golden: --out says no folder").fix("write --out DIR").raise();
   }
   const library::KernelSource source = open_kernel(request.kernel);
+  check_folder(request.folder, source);
   const std::map<std::string, std::string> inputs = parse_files(request.inputs, "--in");
   std::vector<checks::GoldenData> all;
   for (const checks::GoldenSizes& sizes : checks::golden_sizes(source, request.settings, inputs)) {
-    all.push_back(checks::make_golden(source, sizes, inputs, request.seed));
+    try {
+      all.push_back(checks::make_golden(source, sizes, inputs, request.seed));
+    } catch (const Error& error) {
+      if (sizes.settings == request.settings) throw;
+      throw in_case(error, sizes);
+    }
   }
   checks::write_golden(request.folder, source, all);
 

@@ -37,6 +37,7 @@ namespace {
 // Each form on what the tensors hold now; the first one's results stay.
 void simulate(const ir::Kernel& kernel, const std::vector<ir::Kernel>& forms,
               const Arguments& arguments, const simulator::MachineOptions& options) {
+  simulator::check_empty_grid(kernel, arguments);
   const compiler::WrittenTensors written(kernel, arguments);
   for (auto form = forms.rbegin(); form != forms.rend(); ++form) {
     written.restore();

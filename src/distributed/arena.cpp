@@ -176,9 +176,9 @@ std::size_t SymmetricArena::allocate(std::size_t bytes, std::string_view name,
   require_same(state.group, operation, asked, state.group.all_gather(asked, operation));
   const std::size_t offset = (state.used + alignment - 1) / alignment * alignment;
   if (offset > state.bytes || bytes > state.bytes - offset) {
-    Diagnostic({}, fmt::format("{} asks for {} bytes, and of {} bytes {} are left", operation,
-                               bytes, state.bytes, state.bytes - std::min(offset, state.bytes)))
-        .fix("a larger arena")
+    Diagnostic({}, fmt::format("{} asks for {}, and of {} bytes {} are left", operation, asked,
+                               state.bytes, state.bytes - state.used))
+        .fix("a larger arena, or multiples of less")
         .raise();
   }
   state.used = offset + bytes;

@@ -4,6 +4,8 @@
 #include <bit>
 #include <cstdint>
 #include <limits>
+#include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -18,12 +20,32 @@
 namespace tilewright::ir {
 namespace {
 
+// What operations are called elsewhere: in C++, and in other languages of tiles.
+constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
+    {"permute", "transpose"}, {"T", "transpose"},       {"where", "select"},
+    {"matmul", "dot"},        {"full", "splat"},        {"broadcast", "splat"},
+    {"arange", "iota"},       {"sum", "reduce"},        {"reduce_sum", "reduce"},
+    {"reduce_max", "reduce"}, {"reduce_min", "reduce"}, {"negate", "neg"},
+    {"subtract", "sub"},      {"multiply", "mul"},      {"divide", "div"},
+    {"maximum", "max"},       {"minimum", "min"},       {"for", "for_loop"},
+    {"while", "while_loop"},  {"if", "if_then"}};
+
 std::vector<std::string> operation_names() {
   std::vector<std::string> names;
   for (std::size_t i = 0; i < kOperationCount; ++i) {
     names.emplace_back(info(static_cast<Op>(i)).name);
   }
   return names;
+}
+
+// Which operation an unknown name may mean. Names that are far from all say nothing.
+std::string operation_meant(std::string_view name) {
+  for (const auto& [other, operation] : kOtherNames) {
+    if (name == other) return fmt::format("the operation that does this is {}", operation);
+  }
+  const std::vector<std::string> names = operation_names();
+  if (nearest_text(name, names).empty()) return {};
+  return fmt::format("the operation whose name is nearest is {}", nearest_name(name, names));
 }
 
 // Deeper than any kernel, shallow enough that hostile text cannot exhaust the stack.
@@ -280,9 +302,7 @@ class KernelParser {
     const std::string_view name = in_.word(what);
     const auto result = find_op(name);
     if (!result) {
-      in_.fail(begin, fmt::format("unknown operation \"{}\"", name),
-               fmt::format("the operation whose name is nearest is {}",
-                           nearest_name(name, operation_names())));
+      in_.fail(begin, fmt::format("unknown operation \"{}\"", name), operation_meant(name));
     }
     return *result;
   }

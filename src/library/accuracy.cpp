@@ -54,6 +54,11 @@ std::string index_text(const std::vector<std::int64_t>& shape, std::int64_t inde
   return fmt::format("[{}]", fmt::join(indices, ", "));
 }
 
+// The sign of a NaN says nothing.
+std::string number_text(double number) {
+  return std::isnan(number) ? "nan" : fmt::format("{}", number);
+}
+
 // Elements that are held against their root mean square together: those of the last axis, and of
 // the axes before it while these are few. A number alone may be near 0 by cancellation, such as the
 // logarithm of a sum near 1, and its error is not small beside it.
@@ -504,8 +509,8 @@ OutputComparison compare_tensor(const HostTensor& tensor, const std::vector<doub
         if (share_of(error, scale) <= most) return;
         most = share_of(error, scale);
         result.worst = fmt::format("{}{} is {}, and {} {}", name,
-                                   index_text(tensor.shape(), static_cast<std::int64_t>(i)), got[i],
-                                   wanted[i], of_what);
+                                   index_text(tensor.shape(), static_cast<std::int64_t>(i)),
+                                   number_text(got[i]), number_text(wanted[i]), of_what);
       },
       [](double, double) {});
   return result;

@@ -128,7 +128,9 @@ void interpret(const ir::Kernel& kernel, const Arguments& given,
     grid.push_back(binding.evaluate(extent));
     fits = fits && !__builtin_mul_overflow(count, grid.back(), &count) && count <= INT32_MAX;
   }
-  if (!fits && std::count(grid.begin(), grid.end(), 0) == 0) {
+  const bool has_blocks = std::count(grid.begin(), grid.end(), 0) == 0;
+  if (!has_blocks) count = 0;  // a product of those before it may not have fitted
+  if (!fits && has_blocks) {
     Diagnostic(kernel.where, "kernel " + kernel.name + " has more than 2^31 - 1 blocks")
         .fix("use larger tiles, or smaller launches")
         .raise();
@@ -138,7 +140,16 @@ void interpret(const ir::Kernel& kernel, const Arguments& given,
   } else {
     run_blocks<float>(launch, grid, count, threads);
   }
-  if (shadow && count > 0) shadow->check_complete();
+  if (shadow) shadow->check_complete(has_blocks);
+}
+
+void check_empty_grid(const ir::Kernel& kernel, const Arguments& arguments) {
+  if (kernel.form != ir::Form::tile) return;
+  const ir::Binding binding = bind_arguments(kernel, arguments, {});
+  const bool has_blocks =
+      std::none_of(kernel.grid.begin(), kernel.grid.end(),
+                   [&](const Dim& extent) { return binding.evaluate(extent) == 0; });
+  if (!has_blocks) OutputShadow(kernel, arguments, false).check_complete(false);
 }
 
 }  // namespace tilewright::simulator

@@ -42,4 +42,7 @@ struct InterpreterOptions {
 void interpret(const ir::Kernel& kernel, const Arguments& arguments,
                const InterpreterOptions& options = {});
 
+// Of a kernel in the tile form whose grid has no block: what `check_outputs` says of its outputs.
+void check_empty_grid(const ir::Kernel& kernel, const Arguments& arguments);
+
 }  // namespace tilewright::simulator

@@ -146,7 +146,7 @@ void OutputShadow::refuse_second(const Output& output, const Operation& operatio
       .raise();
 }
 
-void OutputShadow::check_complete() const {
+void OutputShadow::check_complete(bool has_blocks) const {
   for (const auto& [value, output] : outputs_) {
     if (!output.by_sizes) continue;
     const auto* first = output.blocks.get();
@@ -158,7 +158,8 @@ void OutputShadow::check_complete() const {
     const auto count = std::count_if(first, end, [](const auto& cell) { return cell.load() == 0; });
     Diagnostic diagnostic(output.parameter->where,
                           kernel_.name + ": element " + text_of(missing - first, output.strides) +
-                              " of " + name + " is stored by no block of the grid; of its " +
+                              " of " + name + " is stored by no block of the grid" +
+                              (has_blocks ? "" : ", which has none") + "; of its " +
                               std::to_string(output.elements) + " elements " +
                               std::to_string(count) + " are not");
     diagnostic.token(name);

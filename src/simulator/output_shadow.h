@@ -24,8 +24,8 @@ class OutputShadow {
   void store(const ir::Operation& operation, const Box& box,
              const std::vector<std::int64_t>& extents, std::int64_t block);
   // Raises for the first element that no block has stored, of tensors whose stores the sizes alone
-  // decide.
-  void check_complete() const;
+  // decide. `has_blocks`: the grid is not empty.
+  void check_complete(bool has_blocks) const;
 
  private:
   struct Output {

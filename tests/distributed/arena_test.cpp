@@ -189,14 +189,17 @@ TEST_P(Arena, OtherPartsAreNamed) {
     SymmetricArena arena = make(group);
     arena.allocate(kBytes - 16, "most");
     voice.say_error_of([&] { arena.allocate(17, "rest", 16); });
+    voice.say_error_of([&] { arena.allocate(1, "far", 1 << 22); });
     voice.say(fmt::format("; the last byte: {}; ", arena.allocate(16, "all of the rest", 16) + 15));
     arena.allocate(rank == 0 ? 8 : 4, "keys", 4);
   });
   EXPECT_THAT(
       ranks.said(0),
       AllOf(HasSubstr(fmt::format("; the last byte: {}; ", kBytes - 1)),
-            HasSubstr("rest of arena weights asks for 17 bytes, and of 3145728 bytes 16 are "
-                      "left"),
+            HasSubstr("rest of arena weights asks for 17 bytes at multiples of 16, and of "
+                      "3145728 bytes 16 are left"),
+            HasSubstr("far of arena weights asks for 1 bytes at multiples of 4194304, and of "
+                      "3145728 bytes 16 are left"),
             HasSubstr("usage: error: keys of arena weights: rank 1 asks for 4 bytes at "
                       "multiples of 4, and rank 0 for 8 bytes")));
 }

@@ -367,6 +367,24 @@ TEST(ParseError, NamesTheNearestOperation) {
   }
 }
 
+// By meaning, where it has another name elsewhere; none where all names are far.
+TEST(ParseError, NamesTheOperationThatIsMeant) {
+  const std::pair<std::string, std::string> meant[] = {
+      {"permute", "the operation that does this is transpose"},
+      {"where", "the operation that does this is select"},
+      {"if", "the operation that does this is if_then"},
+      {"softmax", ""},
+      {std::string(100, 'x'), ""}};
+  for (const auto& [name, wanted] : meant) {
+    try {
+      (void)parse_text("kernel \"k\" tile\ngrid (1)\nbody (%0: i32) {\n  " + name + " %0\n}\n", "");
+      ADD_FAILURE() << "accepted: " << name;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.fix(), wanted) << name;
+    }
+  }
+}
+
 TEST(ParseError, NothingStandsBehindTheKernel) {
   try {
     (void)parse_text("kernel \"k\" tile\ngrid (1)\nbody (%0: i32) {\n}\nmore\n", "long.tw");

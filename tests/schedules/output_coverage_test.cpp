@@ -44,6 +44,29 @@ TEST(OutputCoverage, RowsThatNobodyStores) {
   EXPECT_NO_THROW(run_on_rows(copies_rows(16, 16), 0));
 }
 
+// A grid that is empty stores nothing either: of an output that has elements that is as wrong.
+TEST(OutputCoverage, AGridWithoutBlocks) {
+  Kernel kernel("convolves");
+  const Dim rows = kernel.dim("rows");
+  const Tensor X = kernel.in("X", f32, {rows, 32});
+  const Tensor after = kernel.out("after", f32, {32});
+  const auto [i] = kernel.grid(ceil_div(rows, 16));
+  when(i == 0, [&] { store(after(all), load(X(i, all))); });
+  for (const char* target : {"interpreter", "sim:sm_90a"}) {
+    const auto run = [&](std::int64_t count) {
+      HostTensor x = HostTensor::random_normal(f32, {count, 32}, 1);
+      HostTensor state = HostTensor::poisoned(f32, {32});
+      compile(kernel, target).run({ref(x), ref(state)});
+    };
+    EXPECT_NO_THROW(run(20)) << target;
+    EXPECT_THAT(test::usage_error_of([&] { run(0); }),
+                AllOf(HasSubstr("element {0} of after is stored by no block of the grid, which has "
+                                "none; of its 32 elements 32 are not"),
+                      HasSubstr("it is stored to at ")))
+        << target;
+  }
+}
+
 TEST(OutputCoverage, AnElementThatTwoBlocksStore) {
   EXPECT_THAT(test::whole_usage_error_of([] { run_on_rows(copies_rows(17, 16), 40); }),
               AllOf(HasSubstr("store: element {16, 0} of Y is stored by two blocks of the grid, 0 "

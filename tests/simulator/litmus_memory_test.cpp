@@ -19,6 +19,17 @@ TEST(LitmusMemory, AMbarrierOrdersAWriteBeforeARead) {
   expect_fault(text(""), {"race", "shared_store", "shared_load", {kWaitForBar, kNoBarrier}});
 }
 
+// A barrier that another role alone waits for has to do with other memory.
+TEST(LitmusMemory, ABarrierOfOthersIsNotProposed) {
+  const auto text = [](const std::string& waiter, const std::string& reads) {
+    return litmus(role("writer", 0, 1, kStore + kArrive) + role("reader", 1, 1, reads) +
+                  role("loader", 2, 1, waiter));
+  };
+  expect_fault(text(kWait, kLoad), {"race", "shared_store", "shared_load", {kNoBarrier}});
+  expect_fault(text(kWait, kLoad + kWait),
+               {"race", "shared_store", "shared_load", {kWaitForBar, kNoBarrier}});
+}
+
 TEST(LitmusMemory, AnArrivalBeforeTheWriteHandsNothingOn) {
   expect_fault(litmus(role("writer", 0, 1, kArrive + kStore) + role("reader", 1, 1, kWait + kLoad)),
                {"race", "shared_store", "shared_load", {"a wait for bar", kNoBarrier}});

@@ -223,7 +223,43 @@ TEST(MachineLitmus, NamedBarrierThatNobodyJoinsDeadlocks) {
               HasSubstr("a warp 0  kernel.tw:25  waits for named barrier 1: 32 of 64 threads"));
   // Nobody else comes to either of them, so that neither waits for the other.
   EXPECT_THAT(report.faults[0].message, Not(HasSubstr("cycle")));
-  EXPECT_EQ(report.faults[0].missing, "32 threads for named barrier 1: no other warp comes there");
+  EXPECT_EQ(report.faults[0].missing,
+            "an arrival at named barrier 1 of 32 more threads: no other warp comes there; or 32 "
+            "threads for named barrier 1");
+}
+
+// A chain of warps that wait for each other ends at a named barrier: that is the cause, and not the
+// ring that its first waits for.
+TEST(MachineLitmus, TheEndOfAChainOfWaitsIsNamed) {
+  const auto report_of = [](const std::string& store) {
+    return run_barriers(
+        barrier_litmus(barrier_role("load", 0, 1, 50,
+                                    "    mbarrier_wait %20, %0, %0\n"
+                                    "    mbarrier_wait %20, %0, %1\n") +
+                       barrier_role("math", 1, 1, 51,
+                                    "    mbarrier_arrive %20, %0\n"
+                                    "    named_sync %0 {first = 1, threads = 64, count = 1}\n"
+                                    "    mbarrier_arrive %20, %0\n") +
+                       barrier_role("store", 2, 1, 52, store)));
+  };
+  const MachineReport waits = report_of(
+      "    named_sync %0 {first = 2, threads = 64, count = 1}\n"
+      "    named_arrive %0 {first = 1, threads = 64, count = 1}\n");
+  ASSERT_EQ(kind_of(waits), "deadlock");
+  EXPECT_THAT(waits.faults[0].missing,
+              HasSubstr("an arrival at named barrier 2 of 32 more threads: no other warp comes"));
+  EXPECT_THAT(waits.faults[0].message,
+              HasSubstr(fmt::format("kernel.tw:{}  waits for named barrier 2",
+                                    waits.faults[0].first.line)));
+  // Where the other one's role comes there by its text, and has ended.
+  const MachineReport ended = report_of(
+      "    %60: bool = lt %0, %0\n    if_then %60 () {\n"
+      "    named_arrive %0 {first = 1, threads = 64, count = 1}\n    yield\n    } () {\n    "
+      "yield\n    }\n");
+  ASSERT_EQ(kind_of(ended), "deadlock");
+  EXPECT_THAT(ended.faults[0].missing,
+              AllOf(HasSubstr("an arrival at named barrier 1 of 32 more threads: store warp 0"),
+                    HasSubstr("has ended, and came less often")));
 }
 
 // Two turns that wait for each other, and a warp that waits for one of them: the turns are named.

@@ -68,6 +68,18 @@ TEST_F(GoldenCommandTest, WritesCasesWithTails) {
   EXPECT_EQ(checked.json()["cases"].size(), 4u);
 }
 
+// Data of two kernels in one folder would be mixed.
+TEST_F(GoldenCommandTest, RefusesAFolderOfAnotherKernel) {
+  ASSERT_EQ(golden(kSmall).status, 0);
+  EXPECT_EQ(golden("gemm --set m=4 --set n=6 --set k=7").status, 0);
+  const std::string other = "golden softmax --set rows=3 --set columns=16 --out " + data();
+  expect_failure(other, 2, {"has data of gemm, and this is softmax", "another folder"});
+  EXPECT_EQ(manifest()["kernel"], "gemm");
+  // What cannot be read is written anew.
+  std::ofstream(data() + "/manifest.json") << "{";
+  EXPECT_EQ(tilewright(other).status, 0);
+}
+
 // What another implementation has computed, in a file: right, wrong in one element, or missing.
 TEST_F(GoldenCommandTest, HoldsOutputsOfOthersAgainstIt) {
   ASSERT_EQ(golden(kSmall).status, 0);
@@ -85,6 +97,9 @@ TEST_F(GoldenCommandTest, HoldsOutputsOfOthersAgainstIt) {
   EXPECT_EQ(wrong.status, 1);
   EXPECT_THAT(wrong.output, HasSubstr("C[1, 1] is "));
   EXPECT_THAT(wrong.output, HasSubstr("is expected"));
+  // NaN of either sign.
+  write_inputs({{"C", HostTensor::poisoned(bf16, {5, 6})}}, "set.outputs.safetensors");
+  EXPECT_THAT(check("").output, HasSubstr("C[0, 0] is nan, and "));
   write_inputs({{"C", HostTensor::zeros(bf16, {6, 5})}}, "set.outputs.safetensors");
   expect_failure("check " + data(), 2, {"has shape {6, 5}, and {5, 6} is expected"});
   write_inputs({{"D", c}}, "set.outputs.safetensors");
@@ -108,6 +123,18 @@ body (%3: i32) {
   store %2, %9, %3, %5, %8, %6 {sizes = [0, 16]}
 }
 )";
+
+// Of several cases, the one in which the kernel refuses its inputs.
+TEST_F(GoldenCommandTest, AnErrorNamesItsCase) {
+  const std::string file = folder_ / "gather.tw";
+  std::ofstream(file) << kGather;
+  expect_failure("golden " + file + " --set pages=100 --in T=permutation --out " + data(), 2,
+                 {"index ", "in case above: pages=100, n=1"});
+  // Where all sizes are the user's there is one.
+  const Answer set = golden(file + " --set pages=4 --set n=5 --in T=permutation");
+  EXPECT_EQ(set.status, 2);
+  EXPECT_THAT(set.output, Not(HasSubstr("in case")));
+}
 
 // Rows 16 and 20 of the faults that reviewers found: a page's neighbour is not its successor, and a
 // table that silently became zeros is seen. What no page of the table names is NaN.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include "simulator/machine/world.h"
@@ -89,11 +90,13 @@ std::string wait_text(const Warp& warp) {
   return {};
 }
 
-bool comes_to_named(const Warp& warp, int number) {
+// In which of its roles the warp comes to the named barrier.
+std::optional<int> role_at_named(const Warp& warp, int number) {
   const PreparedKernel& kernel = launch_of(warp).kernel;
   const std::vector<int>& roles = kernel.named_users[number];
-  return std::any_of(roles.begin(), roles.end(),
-                     [&](int role) { return kernel.roles[role].has(warp.index); });
+  const auto role = std::find_if(roles.begin(), roles.end(),
+                                 [&](int each) { return kernel.roles[each].has(warp.index); });
+  return role == roles.end() ? std::nullopt : std::optional(*role);
 }
 
 // Whether `other` could end the wait, as far as the program's text tells.
@@ -114,7 +117,7 @@ bool could_signal(const Warp& other, const Warp& warp) {
                          [&](int role) { return launch.kernel.roles[role].has(other.index); });
     }
     case Warp::State::named:
-      return other.cta == warp.cta && !same_place && comes_to_named(other, warp.barrier);
+      return other.cta == warp.cta && !same_place && role_at_named(other, warp.barrier);
     case Warp::State::cluster:
       return other.state != Warp::State::cluster;
     case Warp::State::pair:
@@ -259,17 +262,33 @@ std::string missing_arrivals(const Warp& warp) {
                      launch_of(warp).barrier_name(warp.barrier), barrier.phase);
 }
 
+// Another warp of the CTA that comes to the named barrier where this one waits, as far as the
+// program's text tells: of those that wait elsewhere, or of those that have ended.
+const Warp* other_for_named(const Warp& warp, bool has_ended) {
+  const std::vector<Warp>& warps = warp.cta->warps;
+  const auto found = std::find_if(warps.begin(), warps.end(), [&](const Warp& other) {
+    return (other.state == Warp::State::ended) == has_ended && could_signal(other, warp);
+  });
+  return found == warps.end() ? nullptr : &*found;
+}
+
 // Of a wait at a named barrier: who else could come there.
 std::string missing_threads(const Warp& warp) {
   if (warp.state != Warp::State::named) return {};
   const NamedBarrier& barrier = warp.cta->named[warp.barrier];
-  const bool others =
-      std::any_of(warp.cta->warps.begin(), warp.cta->warps.end(), [&](const Warp& other) {
-        return other.state != Warp::State::ended && could_signal(other, warp);
-      });
   const std::string fewer =
       fmt::format("{} threads for named barrier {}", barrier.arrived, warp.barrier);
-  if (!others) return fewer + ": no other warp comes there";
+  if (!other_for_named(warp, false)) {
+    const std::string more =
+        fmt::format("an arrival at named barrier {} of {} more threads: ", warp.barrier,
+                    barrier.threads - barrier.arrived);
+    if (const Warp* const ended = other_for_named(warp, true)) {
+      return fmt::format("{}{} has ended, and came less often", more,
+                         launch_of(warp).describe(*role_at_named(*ended, warp.barrier),
+                                                  ended->index, ended->cta->index));
+    }
+    return fmt::format("{}no other warp comes there; or {}", more, fewer);
+  }
   return fmt::format(
       "an arrival at named barrier {} of {} more threads, before they wait for what these threads "
       "do behind it; or {}, if no others belong there",
@@ -314,6 +333,15 @@ std::string missing_turn(const Warp& warp) {
       launch_of(warp).barrier_name(warp.barrier), phase);
 }
 
+// Where nobody waits in a circle: a warp at a named barrier where no warp comes that has not ended.
+// Others may wait for this one.
+const Warp* left_alone(const std::vector<const Warp*>& warps) {
+  const auto found = std::find_if(warps.begin(), warps.end(), [](const Warp* warp) {
+    return warp->state == Warp::State::named && !other_for_named(*warp, false);
+  });
+  return found == warps.end() ? nullptr : *found;
+}
+
 // Where what the first warp waits for might come from: another warp's wait, else the barrier's own
 // place.
 SourceLocation other_place(const Warp& first, const std::vector<const Warp*>& cycle,
@@ -339,9 +367,11 @@ Fault deadlock(const World& world) {
   Fault fault;
   fault.kind = "deadlock";
   const std::vector<const Warp*>& named = cycle.empty() ? warps : cycle;
+  const Warp* const alone = cycle.empty() ? left_alone(warps) : nullptr;
   if (!named.empty()) {
-    fault.first = named.front()->waits_at->where();
-    fault.second = other_place(*named.front(), cycle, warps);
+    const Warp& first = alone ? *alone : *named.front();
+    fault.first = first.waits_at->where();
+    fault.second = other_place(first, cycle, warps);
   }
   for (const Streams::Waiting& stream : streams) {
     SourceLocation& place = fault.first.file ? fault.second : fault.first;
@@ -360,6 +390,7 @@ Fault deadlock(const World& world) {
   for (const Warp* warp : warps) {
     if (fault.missing.empty()) fault.missing = missing_in_second(*warp);
   }
+  if (fault.missing.empty() && alone) fault.missing = missing_threads(*alone);
   if (fault.missing.empty() && !cycle.empty()) fault.missing = missing_threads(*cycle.front());
   for (const auto* list : {&cycle, &warps}) {
     for (const Warp* warp : *list) {

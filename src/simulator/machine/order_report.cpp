@@ -136,10 +136,17 @@ std::string Order::missing_barrier(const Warp& warp, const Access& earlier,
   const auto named = [&](int barrier, std::uint64_t phase) {
     return fmt::format("a wait for {} phase {} between them", launch_.barrier_name(barrier), phase);
   };
+  const auto has = [](const std::vector<int>& roles, int role) {
+    return std::find(roles.begin(), roles.end(), role) != roles.end();
+  };
+  // What others alone wait for, such as a ring of theirs, has to do with other memory.
+  const auto may_wait = [&](const BarrierArray& array) {
+    return array.waiters.empty() || has(array.waiters, warp.role);
+  };
   // A phase that is handed on already, or is being so.
   for (int barrier = 0; barrier < kernel.barriers; ++barrier) {
     const Mbarrier& state = cta.barriers[barrier];
-    if (!state.initialised) continue;
+    if (!state.initialised || !may_wait(launch_.barrier_array(barrier))) continue;
     if (state.completed.generic[earlier.agent] >= earlier.epoch) {
       return named(barrier, state.phase - 1);
     }
@@ -150,10 +157,8 @@ std::string Order::missing_barrier(const Warp& warp, const Access& earlier,
   // One on which the earlier warp's role is to arrive: at best the one that this role waits for.
   const BarrierArray* best = nullptr;
   for (const BarrierArray& array : kernel.barrier_arrays) {
-    const auto has = [](const std::vector<int>& roles, int role) {
-      return std::find(roles.begin(), roles.end(), role) != roles.end();
-    };
-    if (!has(array.signallers, earlier.role) || has(array.signallers, warp.role)) continue;
+    if (!may_wait(array) || !has(array.signallers, earlier.role)) continue;
+    if (has(array.signallers, warp.role)) continue;
     if (!best || has(array.waiters, warp.role)) best = &array;
   }
   if (!best) return "a barrier between them: an arrival behind the first, a wait before the second";
