@@ -126,15 +126,21 @@ Variant variant_of(const LibraryKernel& entry, const ScheduleChoice& choice,
   return built_variant(name, launching(build_choice(entry, choice).finish()), true, arch, build);
 }
 
-// The numbers of the rules that serve the sizes, in their order; of all where none are said.
+// The numbers of the rules that serve the sizes, in their order; where none are said, of those that
+// serve any.
 std::vector<std::size_t> wanted_rules(const library::CompiledRules& rules,
+                                      const OptionValues& options,
                                       const std::vector<OptionValues>& kept, int multiprocessors) {
   std::vector<std::size_t> wanted;
   for (const OptionValues& sizes : kept) {
     std::vector<std::int64_t> values = rules.values_of(sizes, multiprocessors);
     wanted.push_back(rules.match(values.data()));
   }
-  for (std::size_t i = 0; kept.empty() && i < rules.rules().size(); ++i) wanted.push_back(i);
+  if (!kept.empty()) return wanted;
+  const std::vector<bool> reachable = rules.reachable(options);
+  for (std::size_t i = 0; i < reachable.size(); ++i) {
+    if (reachable[i]) wanted.push_back(i);
+  }
   return wanted;
 }
 
@@ -166,7 +172,7 @@ Exported export_operation(const library::KernelSource& source, const OptionValue
   std::map<std::string, std::size_t> number_of_name;
   std::vector<ScheduleChoice> choices;
   std::size_t last = 0;
-  for (const std::size_t rule : wanted_rules(selector.rules, kept, multiprocessors)) {
+  for (const std::size_t rule : wanted_rules(selector.rules, options, kept, multiprocessors)) {
     ScheduleChoice choice = library::choice_of(entry, options, selector.rules.rules()[rule]);
     const auto [found, is_new] = number_of_name.emplace(library::name_of(choice), choices.size());
     if (is_new) choices.push_back(std::move(choice));

@@ -87,18 +87,21 @@ struct LibraryExecutable::State {
         rules(library::open_rules(kernel, options, target.scheduled_for(), how.rules_folder)),
         values(rules.values_of(options, multiprocessors_of(target, how))) {
     library::check_fields(options, target);
-    for (const library::Rule& rule : rules.rules()) add_variant(options, rule);
+    const std::vector<bool> reachable = rules.reachable(options);
+    for (std::size_t i = 0; i < reachable.size(); ++i) {
+      variant_of_rule.push_back(reachable[i] ? add_variant(options, rules.rules()[i]) : 0);
+    }
     sources = library::length_sources(kernel, tensors_of(kernel, options));
     std::vector<std::int64_t> own = values;
     standard = variant_of_rule[rules.match(own.data())];
   }
 
   // Rules that choose the same share a variant.
-  void add_variant(const OptionValues& options, const library::Rule& rule) {
+  std::size_t add_variant(const OptionValues& options, const library::Rule& rule) {
     ScheduleChoice choice = library::choice_of(kernel, options, rule);
     const auto [found, is_new] = number_of_name.emplace(library::name_of(choice), variants.size());
     if (is_new) variants.push_back(std::make_unique<BuiltVariant>(std::move(choice)));
-    variant_of_rule.push_back(found->second);
+    return found->second;
   }
 
   // A launch whose tensors have not the right axes is refused by whichever variant it reaches.

@@ -1,6 +1,7 @@
 #include "tilewright/dim.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <charconv>
 #include <cstdlib>
@@ -13,7 +14,19 @@
 
 namespace tilewright {
 
+using Lookup = std::function<std::int64_t(const std::string&)>;
+
 struct Dim::Node {
+  // Values of parts that several others share, each in the place that its address has: a part that
+  // takes the place of another one is computed again.
+  struct Known {
+    const Node* node = nullptr;
+    std::int64_t value = 0;
+  };
+  using Memory = std::array<Known, 64>;
+  static std::int64_t evaluate(const std::shared_ptr<const Node>& node, const Lookup& lookup,
+                               Memory& memory);
+
   Kind kind = Kind::constant;
   std::int64_t value = 0;
   std::string name;
@@ -298,27 +311,42 @@ DimFacts Dim::range() const { return node_->facts; }
 
 namespace {
 
-using Lookup = std::function<std::int64_t(const std::string&)>;
-
-// Of an expression whose operands are these numbers.
-void check_operands(const Dim& dim, std::int64_t a, std::int64_t b, const Lookup& lookup) {
-  const std::optional<Failure> failure = failure_of(dim.kind(), a, b);
-  if (!failure) return;
+// Where an expression has no value.
+[[noreturn]] void fail(const Dim& dim, Failure failure, const Lookup& lookup) {
   const char* const what =
-      *failure == Failure::overflow ? " overflows 64 bits: " : " divides by zero: ";
+      failure == Failure::overflow ? " overflows 64 bits: " : " divides by zero: ";
   Diagnostic diagnostic({}, dim.to_string() + what + ir::values_text(dim, lookup));
-  if (*failure == Failure::zero_divisor) diagnostic.fix(kZeroDivisorFix);
+  if (failure == Failure::zero_divisor) diagnostic.fix(kZeroDivisorFix);
   diagnostic.raise();
 }
 
 }  // namespace
 
-std::int64_t Dim::evaluate(const std::function<std::int64_t(const std::string&)>& lookup) const {
+std::int64_t Dim::Node::evaluate(const std::shared_ptr<const Node>& node, const Lookup& lookup,
+                                 Memory& memory) {
+  if (node->kind == Kind::constant) return node->value;
+  const bool is_shared = node.use_count() > 1;
+  Known& known =
+      memory[reinterpret_cast<std::uintptr_t>(node.get()) / sizeof(Node) % memory.size()];
+  if (is_shared && known.node == node.get()) return known.value;
+  std::int64_t value = 0;
+  if (node->kind == Kind::symbol) {
+    value = lookup(node->name);
+  } else {
+    const std::int64_t a = evaluate(node->lhs, lookup, memory);
+    const std::int64_t b = evaluate(node->rhs, lookup, memory);
+    if (const auto failure = failure_of(node->kind, a, b)) fail(Dim(node), *failure, lookup);
+    value = apply(node->kind, a, b);
+  }
+  if (is_shared) known = {node.get(), value};
+  return value;
+}
+
+std::int64_t Dim::evaluate(const Lookup& lookup) const {
   if (kind() == Kind::constant) return constant();
   if (kind() == Kind::symbol) return lookup(name());
-  const std::int64_t a = lhs().evaluate(lookup), b = rhs().evaluate(lookup);
-  check_operands(*this, a, b, lookup);
-  return apply(kind(), a, b);
+  Node::Memory memory{};
+  return Node::evaluate(node_, lookup, memory);
 }
 
 std::string Dim::to_string() const {

@@ -43,6 +43,49 @@ std::int64_t quotient(std::int64_t a, std::int64_t b) {
 
 }  // namespace
 
+std::int64_t RuleExpression::of_one(Code code, std::int64_t a) {
+  return code == Code::negate ? difference(0, a) : static_cast<std::int64_t>(a == 0);
+}
+
+std::int64_t RuleExpression::of_two(Code code, std::int64_t a, std::int64_t b) {
+  switch (code) {
+    case Code::add:
+      return sum(a, b);
+    case Code::subtract:
+      return difference(a, b);
+    case Code::multiply:
+      return product(a, b);
+    case Code::divide:
+      return quotient(a, b);
+    case Code::remainder:
+      return b <= 0 ? 0 : a - quotient(a, b) * b;
+    case Code::ceil_div:
+      return quotient(sum(a, b - 1), b);
+    case Code::minimum:
+      return std::min(a, b);
+    case Code::maximum:
+      return std::max(a, b);
+    case Code::less:
+      return a < b;
+    case Code::less_equal:
+      return a <= b;
+    case Code::equal:
+      return a == b;
+    case Code::not_equal:
+      return a != b;
+    case Code::both:
+      return a != 0 && b != 0;
+    case Code::number:
+    case Code::value:
+    case Code::negate:
+    case Code::invert:
+    case Code::and_then:
+    case Code::or_else:
+      break;  // not of two
+  }
+  return a;
+}
+
 std::int64_t RuleExpression::evaluate(const std::int64_t* values) const {
   std::array<std::int64_t, kDepth> stack;
   std::size_t top = 0;  // where the next value goes
@@ -56,8 +99,7 @@ std::int64_t RuleExpression::evaluate(const std::int64_t* values) const {
       continue;
     }
     if (instruction.code <= Code::invert) {
-      std::int64_t& a = stack[top - 1];
-      a = instruction.code == Code::negate ? difference(0, a) : static_cast<std::int64_t>(a == 0);
+      stack[top - 1] = of_one(instruction.code, stack[top - 1]);
       continue;
     }
     const std::int64_t b = stack[--top];
@@ -69,57 +111,58 @@ std::int64_t RuleExpression::evaluate(const std::int64_t* values) const {
       }
       continue;
     }
-    std::int64_t& a = stack[top - 1];
-    switch (instruction.code) {
-      case Code::add:
-        a = sum(a, b);
-        break;
-      case Code::subtract:
-        a = difference(a, b);
-        break;
-      case Code::multiply:
-        a = product(a, b);
-        break;
-      case Code::divide:
-        a = quotient(a, b);
-        break;
-      case Code::remainder:
-        a = b <= 0 ? 0 : a - quotient(a, b) * b;
-        break;
-      case Code::ceil_div:
-        a = quotient(sum(a, b - 1), b);
-        break;
-      case Code::minimum:
-        a = std::min(a, b);
-        break;
-      case Code::maximum:
-        a = std::max(a, b);
-        break;
-      case Code::less:
-        a = a < b;
-        break;
-      case Code::less_equal:
-        a = a <= b;
-        break;
-      case Code::equal:
-        a = a == b;
-        break;
-      case Code::not_equal:
-        a = a != b;
-        break;
-      case Code::both:
-        a = a != 0 && b != 0;
-        break;
-      case Code::number:  // these have been taken above
-      case Code::value:
-      case Code::negate:
-      case Code::invert:
-      case Code::and_then:
-      case Code::or_else:
-        break;
-    }
+    stack[top - 1] = of_two(instruction.code, stack[top - 1], b);
   }
   return stack[0];
+}
+
+std::optional<std::int64_t> RuleExpression::evaluate_known(
+    const std::optional<std::int64_t>* values) const {
+  struct Side {  // right of an `and` or `or` whose left side is not known
+    std::size_t end;
+    bool is_and;
+  };
+  std::vector<std::optional<std::int64_t>> stack;
+  std::vector<Side> sides;
+  const auto close = [&](std::size_t at) {
+    for (; !sides.empty() && sides.back().end == at; sides.pop_back()) {
+      const bool is_false = sides.back().is_and && stack.back() == 0;
+      if (!is_false) stack.back().reset();
+    }
+  };
+  for (std::size_t at = 0; at < program_.size(); ++at) {
+    close(at);
+    const Instruction& instruction = program_[at];
+    if (instruction.code == Code::number) {
+      stack.emplace_back(instruction.operand);
+      continue;
+    }
+    if (instruction.code == Code::value) {
+      stack.push_back(values[static_cast<std::size_t>(instruction.operand)]);
+      continue;
+    }
+    if (instruction.code <= Code::invert) {
+      if (stack.back()) stack.back() = of_one(instruction.code, *stack.back());
+      continue;
+    }
+    const std::optional<std::int64_t> b = stack.back();
+    if (instruction.code >= Code::and_then) {
+      const bool is_and = instruction.code == Code::and_then;
+      const auto length = static_cast<std::size_t>(instruction.operand);
+      if (b && (*b != 0) != is_and) {
+        at += length;
+        continue;
+      }
+      stack.pop_back();
+      if (!b) sides.push_back({at + 1 + length, is_and});
+      continue;
+    }
+    stack.pop_back();
+    std::optional<std::int64_t>& a = stack.back();
+    a = a && b ? std::optional(of_two(instruction.code, *a, *b)) : std::nullopt;
+  }
+  close(program_.size());
+  return stack.back();
 }
 
 namespace {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,8 @@ namespace tilewright::library {
 class RuleExpression {
  public:
   std::int64_t evaluate(const std::int64_t* values) const;
+  // The same where some values are not known: nothing where the result may depend on them.
+  std::optional<std::int64_t> evaluate_known(const std::optional<std::int64_t>* values) const;
   // The same in C, of values `v[number]`, by functions named tw_rule_add and so on.
   std::string c_text() const;
 
@@ -46,6 +49,8 @@ class RuleExpression {
     Code code;
     std::int64_t operand = 0;  // the number, or the number of the value
   };
+  static std::int64_t of_one(Code code, std::int64_t a);
+  static std::int64_t of_two(Code code, std::int64_t a, std::int64_t b);
   std::vector<Instruction> program_;
 };
 

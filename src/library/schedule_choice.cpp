@@ -67,8 +67,10 @@ std::vector<std::string> variant_names(const LibraryKernel& kernel, const Option
                                        std::string_view target) {
   std::vector<std::string> names;
   const CompiledRules rules = open_rules(kernel, options, target, "");
-  for (const Rule& rule : rules.rules()) {
-    if (std::count(names.begin(), names.end(), rule.schedule) == 0) names.push_back(rule.schedule);
+  const std::vector<bool> reachable = rules.reachable(options);
+  for (std::size_t i = 0; i < reachable.size(); ++i) {
+    const std::string& name = rules.rules()[i].schedule;
+    if (reachable[i] && std::count(names.begin(), names.end(), name) == 0) names.push_back(name);
   }
   return names;
 }

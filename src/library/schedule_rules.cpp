@@ -208,6 +208,26 @@ std::size_t CompiledRules::match(std::int64_t* values) const {
   return i;
 }
 
+std::vector<bool> CompiledRules::reachable(const OptionValues& options) const {
+  const std::vector<std::int64_t> given = values_of(options, /*multiprocessors=*/0);
+  std::vector<std::optional<std::int64_t>> values(given.begin(), given.end());
+  for (std::size_t i = 0; i < kernel_->options.size(); ++i) {
+    if (kernel_->options[i].is_length) values[i].reset();
+  }
+  values[multiprocessors()].reset();
+  for (std::size_t i = 0; i < lets_.size(); ++i) {
+    values[facts_ + i] = lets_[i].evaluate_known(values.data());
+  }
+  std::vector<bool> reached(rules_.size(), false);
+  for (std::size_t i = 0; i < rules_.size(); ++i) {
+    const std::optional<std::int64_t> holds =
+        rules_[i].is_unconditional ? 1 : rules_[i].condition.evaluate_known(values.data());
+    reached[i] = holds != 0;
+    if (holds && *holds != 0) break;
+  }
+  return reached;
+}
+
 std::optional<std::int64_t> CompiledRules::value(const std::string& name,
                                                  const std::vector<std::int64_t>& values) const {
   const auto found = names_.find(name);

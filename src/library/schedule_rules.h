@@ -46,6 +46,9 @@ class CompiledRules {
   std::string name_of(std::size_t value) const;
   // The number of the first rule that holds; fills in the lets.
   std::size_t match(std::int64_t* values) const;
+  // Of each rule, whether it holds for some lengths and multiprocessors, as far as the other
+  // options say.
+  std::vector<bool> reachable(const OptionValues& options) const;
   // Of what conditions may name, behind match(); nothing for a name that they may not.
   std::optional<std::int64_t> value(const std::string& name,
                                     const std::vector<std::int64_t>& values) const;

@@ -361,6 +361,18 @@ TEST_F(CFiles, TheLastVariantServesWhereNoneWasKept) {
   EXPECT_GT(others, 0);
 }
 
+// Schedules that refuse a window stand in rules that none comes to.
+TEST_F(CFiles, WithoutVariantsThatTheOptionsExclude) {
+  const ahead::Exported windowed = exported(library::KernelSource(find_kernel("attention_forward")),
+                                            {"heads=4", "kv_heads=4", "causal=true", "window=100"});
+  ASSERT_EQ(windowed.variants.size(), 1u);
+  ExportedLibrary library(windowed);
+  ASSERT_EQ(library.load(), 0) << library.message();
+  const std::vector<std::int64_t> shape = {1, 300, 4, 64};
+  expect_same(library, windowed.variants[0],
+              {{bf16, shape}, {bf16, shape}, {bf16, shape}, {bf16, shape}, {f32, {1, 4, 300}}});
+}
+
 // Each GPU takes the variants of its own architecture, by that one's rules.
 TEST_F(CFiles, SeveralArchitectures) {
   const library::KernelSource source(find_kernel("gemm"));

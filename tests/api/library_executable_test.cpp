@@ -105,6 +105,20 @@ TEST(LibraryExecutableTest, PrepareBuildsAllVariants) {
   EXPECT_THAT(built(executable), ElementsAre("64", "128"));
 }
 
+// Tiles of a window are neither divided nor in pairs, and their schedules refuse it.
+TEST(LibraryExecutableTest, VariantsThatTheOptionsExcludeAreNotBuilt) {
+  const LibraryKernel& attention = find_kernel("attention_forward");
+  const auto prepared = [&](const std::vector<std::string>& settings) {
+    const LibraryExecutable executable =
+        compile(attention, resolve_options(attention, settings), "sim:sm_90a");
+    executable.prepare();
+    return built(executable);
+  };
+  EXPECT_THAT(prepared({"causal=true", "window=100"}), ElementsAre("sm90"));
+  EXPECT_THAT(prepared({"sinks=true"}), ElementsAre("sm90_few", "sm90"));
+  EXPECT_THAT(prepared({"dim=256", "dim_v=256"}), ElementsAre("sm90"));
+}
+
 TEST(LibraryExecutableTest, AScheduleThatIsSetLeavesOneVariant) {
   const LibraryExecutable executable =
       compile(family(), resolve_options(family(), {"schedule=256"}), "sim:sm_90a");

@@ -217,6 +217,28 @@ TEST(Dim, ExpressionsThatDoubleForeverAreErrors) {
   }
 }
 
+TEST(Dim, APartThatIsSharedIsEvaluatedOnce) {
+  const Dim n = Dim::symbol("n"), m = Dim::symbol("m");
+  int lookups = 0;
+  const auto lookup = [&](const std::string& name) {
+    ++lookups;
+    return name == "n" ? std::int64_t{3} : std::int64_t{5};
+  };
+  Dim doubled = n * m;
+  for (int i = 0; i < 10; ++i) doubled = doubled + doubled;
+  EXPECT_EQ(doubled.evaluate(lookup), 15 * 1024);
+  EXPECT_EQ(lookups, 2);
+  // More parts than are remembered at a time.
+  Dim sum = 0;
+  std::int64_t wanted = 0;
+  for (int i = 1; i <= 300; ++i) {
+    const Dim part = n + i;
+    sum = sum + part * part;
+    wanted += (3 + i) * (3 + i);
+  }
+  EXPECT_EQ(sum.evaluate(lookup), wanted);
+}
+
 TEST(Dim, EqualityIsStructural) {
   EXPECT_TRUE(n + 1 == n + 1);
   EXPECT_FALSE(n + 1 == n + 2);

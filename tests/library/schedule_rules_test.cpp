@@ -1,5 +1,7 @@
 #include "library/schedule_rules.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -96,6 +98,43 @@ TEST(ScheduleRulesTest, TheFirstRuleThatHoldsNamesTheSchedule) {
   EXPECT_EQ(chosen(rules, {"a=64"}), "small");
   EXPECT_EQ(chosen(rules, {"a=65"}), "128x64_other");
   EXPECT_EQ(chosen(rules, {"a=65", "wide=true"}), "tile");
+}
+
+std::vector<std::string> variants(const std::string& rules,
+                                  const std::vector<std::string>& settings) {
+  const LibraryKernel kernel = entry(rules);
+  return variant_names(kernel, resolve_options(kernel, settings), "sm_90a");
+}
+
+// Lengths and multiprocessors may be anything, other options are as they are set.
+TEST(ScheduleRulesTest, VariantsAreThoseThatSomeLengthsHave) {
+  const auto reached_if = [](const std::string& condition) {
+    const auto names = variants("when " + condition + ": schedule=small\nelse: schedule=large\n",
+                                {"a=100", "wide=true"});
+    return fmt::format("{}", fmt::join(names, " "));
+  };
+  for (const char* open :
+       {"a > 100", "multiprocessors > 10", "a > 1 and wide", "a > 1 or not wide",
+        "not wide or a > 1", "not (wide and a > 1)", "a * element_bytes > 4", "a > 1 or wide",
+        "a > 1 and b > 1 or not wide", "(a > 1 and wide) + 1 == 2", "-a < min(b, 3)"}) {
+    EXPECT_EQ(reached_if(open), "small large") << open;
+  }
+  for (const char* never :
+       {"not wide", "dtype == f16", "not wide and a > 1", "a > 1 and not wide",
+        "a > 1 and (b > 1 and not wide)", "(a > 1 and not wide) + 1 == 2", "not (wide or a > 1)",
+        "element_bytes * 8 < 16", "a > 1 and -element_bytes > 0"}) {
+    EXPECT_EQ(reached_if(never), "large") << never;
+  }
+  for (const char* always : {"wide", "not not wide", "wide or a > 1", "element_bytes == 2"}) {
+    EXPECT_EQ(reached_if(always), "small") << always;
+  }
+  EXPECT_THAT(variants("let narrow = not wide\nlet most = a + 1\n"
+                       "when narrow and most > 4: schedule=small\n"
+                       "when most > 9: schedule=128x64_other\n"
+                       "when not narrow: schedule=large\n"
+                       "else: schedule=tile\n",
+                       {"wide=true"}),
+              testing::ElementsAre("128x64_other", "large"));
 }
 
 TEST(ScheduleRulesTest, WhatIsSetComesBeforeTheRules) {
