@@ -52,6 +52,7 @@ double tensor_bytes(const ir::Kernel& machine, const ir::Binding& binding,
 
 struct Samples {
   CtaTimeline mean, largest;
+  CtaTimeline last;  // who ends last of those that take tiles in their turn
   std::vector<CtaTimeline> all;
 };
 
@@ -66,6 +67,42 @@ double behind_turns(const Samples& samples, double turn) {
   return most;
 }
 
+// CTAs take tiles from one list, each the next one when it has loaded the last, or ahead, as it
+// begins that. When the last CTA ends, by the time when all would end if tiles could be divided.
+double end_by_mean(const std::vector<CtaTimeline>& ctas) {
+  std::vector<double> list;
+  std::size_t turns = 0;
+  for (const CtaTimeline& cta : ctas) {
+    if (static_cast<std::int64_t>(cta.tiles.size()) > cta.taken) return 1;  // several at a time
+    turns = std::max(turns, cta.tiles.size());
+  }
+  for (std::size_t turn = 0; turn < turns; ++turn) {
+    for (const CtaTimeline& cta : ctas) {
+      if (turn < cta.tiles.size()) list.push_back(cta.tiles[turn]);
+    }
+  }
+  struct Busy {
+    double takes = -1, ends = 0;  // its first tile is its own
+  };
+  std::vector<Busy> busy(ctas.size());
+  double all = 0, last = 0;
+  for (const double tile : list) {
+    Busy& cta = *std::min_element(busy.begin(), busy.end(),
+                                  [](const Busy& a, const Busy& b) { return a.takes < b.takes; });
+    cta = {ctas.front().takes_ahead ? cta.ends : cta.ends + tile, cta.ends + tile};
+    all += tile;
+    last = std::max(last, cta.ends);
+  }
+  return all == 0 ? 1 : last * static_cast<double>(ctas.size()) / all;
+}
+
+constexpr double CtaTimeline::*kFields[] = {
+    &CtaTimeline::products,       &CtaTimeline::special,       &CtaTimeline::arithmetic,
+    &CtaTimeline::shared,         &CtaTimeline::tensor_memory, &CtaTimeline::loads,
+    &CtaTimeline::received_bytes, &CtaTimeline::stages,        &CtaTimeline::product_waits,
+    &CtaTimeline::pauses,         &CtaTimeline::exposed,       &CtaTimeline::shared_zeros,
+    &CtaTimeline::added_bytes,    &CtaTimeline::chain};
+
 Samples follow_samples(const ir::Kernel& machine, const ir::Binding& binding, std::int64_t ctas,
                        const target::Device& device) {
   Samples samples;
@@ -75,12 +112,7 @@ Samples follow_samples(const ir::Kernel& machine, const ir::Binding& binding, st
     if (machine.cta_pairs) cta -= cta % 2;  // it issues the products of both
     if (samples.largest.counts_for_cluster) cta -= cta % machine.cluster;
     const CtaTimeline one = follow_cta(machine, binding, cta, ctas, device);
-    for (const auto field :
-         {&CtaTimeline::products, &CtaTimeline::special, &CtaTimeline::arithmetic,
-          &CtaTimeline::shared, &CtaTimeline::tensor_memory, &CtaTimeline::loads,
-          &CtaTimeline::received_bytes, &CtaTimeline::stages, &CtaTimeline::product_waits,
-          &CtaTimeline::pauses, &CtaTimeline::exposed, &CtaTimeline::shared_zeros,
-          &CtaTimeline::chain}) {
+    for (const auto field : kFields) {
       samples.mean.*field += one.*field / static_cast<double>(count);
       samples.largest.*field = std::max(samples.largest.*field, one.*field);
     }
@@ -88,6 +120,9 @@ Samples follow_samples(const ir::Kernel& machine, const ir::Binding& binding, st
     samples.largest.counts_tiles = one.counts_tiles;
     samples.largest.counts_for_cluster = one.counts_for_cluster;
   }
+  samples.last = samples.mean;
+  const double longer = end_by_mean(samples.all);
+  for (const auto field : kFields) samples.last.*field *= longer;
   return samples;
 }
 
@@ -129,15 +164,15 @@ Estimate estimate(const ir::Kernel& machine, const ir::Binding& binding,
   if (result.ctas == 0) return result;
   const Samples samples = follow_samples(machine, binding, result.ctas, device);
 
-  // The busiest multiprocessor: of CTAs that all run at once the slowest, of many, and of those
-  // that take tiles as they become free, the mean.
+  // The busiest multiprocessor: of CTAs that all run at once the slowest, and of many the mean.
   const auto rounded_up = [](std::int64_t a, std::int64_t b) {
     return static_cast<double>((a + b - 1) / b);
   };
   const target::Device::Reached& reached = device.reached;
   const std::int64_t places = device.multiprocessors * result.resident;
-  const bool is_mean = result.ctas > places || samples.largest.counts_tiles;
-  const CtaTimeline& cta = is_mean ? samples.mean : samples.largest;
+  const CtaTimeline& cta = result.ctas > places           ? samples.mean
+                           : samples.largest.counts_tiles ? samples.last
+                                                          : samples.largest;
   const double each = rounded_up(result.ctas, device.multiprocessors);
   const double rounds = rounded_up(result.ctas, places);
   const double second = 1 / reached.clock;
@@ -155,6 +190,7 @@ Estimate estimate(const ir::Kernel& machine, const ir::Binding& binding,
                                cta.received_bytes / reached.received_bytes});
   result.zeros = static_cast<double>(result.ctas) * samples.mean.shared_zeros * second /
                  reached.shared_zero_bytes;
+  result.additions = each * cta.added_bytes / reached.added_bytes * second;
   result.stages = each * cta.stages * reached.stage_latency * second;
   result.exposed = cta.products > 0 ? rounds * cta.pauses * second +
                                           each * cta.product_waits * reached.product_wait * second
@@ -178,6 +214,7 @@ Estimate estimate(const ir::Kernel& machine, const ir::Binding& binding,
                                                    {result.tensor_memory, "tensor memory"},
                                                    {result.loads, "loads from L2"},
                                                    {result.zeros, "copies of what no tensor has"},
+                                                   {result.additions, "additions to memory"},
                                                    {result.stages, "stages of a ring"},
                                                    {result.exposed, "a warp's own latencies"},
                                                    {result.turns, "turns of a sum"},
@@ -185,8 +222,9 @@ Estimate estimate(const ir::Kernel& machine, const ir::Binding& binding,
   result.bound = std::max_element(std::begin(bounds), std::end(bounds))->second;
   // Copies and products go on by themselves. Shared memory is in the products' time; what copies
   // write to it beside was not seen to count.
-  const double asynchronous = norm(
-      kCopies, {result.products, result.loads, result.zeros, result.stages, result.tensor_memory});
+  const double asynchronous =
+      norm(kCopies, {result.products, result.loads, result.zeros, result.stages,
+                     result.tensor_memory, result.additions});
   const double work =
       norm(kUnits, {asynchronous, result.special, result.arithmetic}) + result.exposed;
   if (machine.cluster > 1) result.seconds += reached.cluster_seconds;

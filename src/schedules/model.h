@@ -21,6 +21,7 @@ struct Estimate {
   double tensor_memory = 0;  // its port, where there is one
   double loads = 0;          // L2 to shared memory, and what other CTAs ask for too
   double zeros = 0;          // of copies for several CTAs, what lies behind a tensor's ends
+  double additions = 0;      // to sums in memory, by all CTAs at once
   double stages = 0;         // until a stage of a ring is there, is used and is free again
   double memory = 0;         // every tensor once
   // What the slowest warps do while no products are under way, or, of a kernel without products,

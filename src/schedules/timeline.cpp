@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 #include <set>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "schedules/followed_copies.h"
 #include "schedules/followed_scalars.h"
+#include "schedules/followed_words.h"
 #include "schedules/handed_numbers.h"
 #include "schedules/warp_clock.h"
 #include "target/target.h"
@@ -55,23 +58,12 @@ struct Completed {
   }
 };
 
-// Words in memory that the kernel counts up.
-std::set<ValueId> counted_words(const ir::Kernel& kernel) {
-  std::set<ValueId> words;
-  ir::for_each(kernel.body, [&](const Operation& operation) {
-    if (operation.op == Op::atomic_add || operation.op == Op::reduce_add) {
-      words.insert(operation.operands[0]);
-    }
-  });
-  return words;
-}
-
 // The warps of a role, in step.
 class Follower {
  public:
   Follower(const ir::Kernel& kernel, const ir::Binding& binding, std::int64_t cta,
            std::int64_t ctas, const target::Device& device, HandedNumbers::Written& numbers,
-           const Completed& completed, CtaTimeline& total)
+           TurnsOfSums& turns, const Completed& completed, CtaTimeline& total)
       : kernel_(kernel),
         binding_(binding),
         limits_(target::target_of(kernel).limits),
@@ -83,8 +75,9 @@ class Follower {
         clock_(kernel, device, total),
         scalars_(kernel.types.size()),
         handed_(numbers),
-        completed_(completed),
-        counted_(counted_words(kernel)) {}
+        turns_(turns),
+        copies_(kernel, binding, device.reached),
+        completed_(completed) {}
 
   void run(const ir::Block& block) {
     for (const Operation& operation : block.body) execute(operation);
@@ -95,6 +88,7 @@ class Follower {
   void position(const Operation& operation);
 
   WarpClock& clock() { return clock_; }
+  std::int64_t taken() const { return tiles_; }
   void set(ValueId value, std::int64_t number) { scalars_[value] = {number, true}; }
 
  private:
@@ -171,13 +165,22 @@ class Follower {
     ++whiles_;
     for (int turn = 0; turn < kMostTurns && (!going.known || going.value != 0); ++turn) {
       const bool once = !going.known;
+      const double products = total_.products;
+      if (whiles_ == 1) loaded_before_ = total_.load_bytes;
       values = enter(operation.blocks[0], values);
+      if (whiles_ == 1) note_tile(static_cast<std::size_t>(turn), total_.products - products);
       going = values.front();
       values.erase(values.begin());
       if (once || !going.known) break;
     }
     --whiles_;
     finish(operation, values);
+  }
+
+  void note_tile(std::size_t turn, double products) {
+    if (products == 0) return;
+    total_.tiles.resize(std::max(total_.tiles.size(), turn + 1));
+    total_.tiles[turn] += products;
   }
 
   void if_then(const Operation& operation) {
@@ -216,6 +219,7 @@ class Follower {
     const std::int64_t together = ranks_ > 0 ? kernel_.cluster : 1;
     if (!is_tile) clock_.wait(rates_.global_latency);
     total_.counts_tiles = total_.counts_tiles || is_tile;
+    total_.takes_ahead = total_.takes_ahead || (is_tile && total_.load_bytes == loaded_before_);
     total_.counts_for_cluster = total_.counts_for_cluster || (is_tile && together > 1);
     scalars_[operation.results[0]] =
         is_tile ? FollowedScalar{cta_ / together + ctas_ / together * tiles_++, true}
@@ -253,6 +257,9 @@ class Follower {
   void store_global(const Operation& operation) {
     const double bytes = register_bytes(operation.operands[1]);
     total_.store_bytes += clock_.groups() * bytes;
+    if (ir::info(operation.op).reads(ir::Memory::global)) {
+      total_.added_bytes += clock_.groups() * bytes;
+    }
     clock_.store_global(bytes);
   }
 
@@ -262,52 +269,23 @@ class Follower {
       const auto mask =
           static_cast<std::uint64_t>(operation.attributes.integer_or(Key::multicast, 1));
       total_.load_bytes += bytes;
-      total_.loads += bytes / reached_.l2_bytes * (1 + longer_by_rows(operation));
+      total_.loads += bytes / reached_.l2_bytes * (1 + copies_.longer_by_rows(operation));
       // Each of those that it reaches asks for as much, for all of them.
       const int receivers = std::popcount(mask);
       receive(bytes * receivers);
-      if (receivers > 1) total_.shared_zeros += bytes * behind_ends(operation);
+      if (receivers > 1) {
+        total_.shared_zeros +=
+            bytes * copies_.behind_ends(operation, [&](ValueId value) { return scalar(value); });
+      }
     } else {
       // Each warp of the group stores its own part.
       const double bytes =
-          clock_.groups() * limits_.group_warps * stored_bytes(operation.operands[0]);
+          clock_.groups() * limits_.group_warps * copies_.stored_bytes(operation.operands[0]);
       total_.store_bytes += bytes;
+      if (ir::info(operation.op).reads(ir::Memory::global)) total_.added_bytes += bytes;
       total_.shared += bytes / rates_.shared_bytes;
     }
     clock_.issue();
-  }
-
-  // By how much a copy takes longer as its rows do not begin on a line.
-  double longer_by_rows(const Operation& load) {
-    const auto found = maps_.find(load.operands[0]);
-    if (found == maps_.end()) return 0;
-    const ir::Parameter* tensor = kernel_.parameter_of(found->second->operands[0]);
-    if (tensor == nullptr || tensor->shape.size() < 2) return 0;
-    return reached_.longer_in_rows(binding_.evaluate(tensor->shape.back()) *
-                                   size_of(tensor->dtype));
-  }
-
-  // Which share of a copy's rows lies behind its tensor's ends.
-  double behind_ends(const Operation& load) {
-    constexpr std::size_t kCoordinates = 5;  // the innermost first
-    const auto found = maps_.find(load.operands[0]);
-    if (found == maps_.end() || found->second->attributes.has(Key::ragged)) return 0;
-    const ir::Parameter* tensor = kernel_.parameter_of(found->second->operands[0]);
-    if (tensor == nullptr) return 0;
-    const std::vector<std::int64_t>& box = found->second->attributes.integers(Key::box);
-    const std::size_t last = kCoordinates + box.size() - 1;
-    double inside = 1;
-    for (std::size_t axis = 0; axis < box.size(); ++axis) {
-      const FollowedScalar begin = scalar(load.operands[last - axis]);
-      if (!begin.known) return 0;
-      const std::int64_t rest = binding_.evaluate(tensor->shape[axis]) - begin.value;
-      const bool is_row = axis + 1 == box.size();
-      if (is_row && rest > 0) continue;
-      const std::int64_t size = std::max<std::int64_t>(box[axis], 1);
-      inside *=
-          static_cast<double>(std::clamp<std::int64_t>(rest, 0, size)) / static_cast<double>(size);
-    }
-    return 1 - inside;
   }
 
   void receive(double bytes) {
@@ -378,32 +356,36 @@ class Follower {
   void word(const Operation& operation) {
     switch (ir::as<ir::WordOp>(operation.op)) {
       case ir::WordOp::atomic_add:
-        added_.insert(operation.operands[0]);
+        count_up(operation);
         return count(operation);
       case ir::WordOp::load_index:
         return unknown(operation);
       case ir::WordOp::reduce_add:
-        added_.insert(operation.operands[0]);
+        count_up(operation);
         return clock_.issue();
       case ir::WordOp::store_index:
         return clock_.issue();
     }
   }
 
-  // At least as long as it takes to see that it is there. A word that the kernel counts up says
-  // whose turn it is: all before this CTA add one after the other. As far behind the first one as
-  // it begins, it stays, so that its other turns cost nothing more.
+  FollowedWord word_of(const Operation& operation) const {
+    const FollowedScalar element = scalar(operation.operands[1]);
+    return {operation.operands[0], element.known ? std::optional(element.value) : std::nullopt};
+  }
+
+  // What is taken away sets the word back, as the next launch wants it.
+  void count_up(const Operation& operation) {
+    const FollowedScalar amount = scalar(operation.operands[2]);
+    if (!amount.known || amount.value > 0) turns_.add(word_of(operation));
+  }
+
+  // At least as long as it takes to see that it is there.
   void wait_for_word(const Operation& operation) {
     clock_.wait(rates_.global_latency);
     clock_.issue();
     const bool tells_tiles = tiles_ > 0;  // to the other CTA of a pair, for whose answer it waits
     const FollowedScalar others = scalar(operation.operands[2]);
-    if (total_.has_turns || tells_tiles || !others.known) return;
-    // Who has added before it waits meets the others there.
-    const ValueId word = operation.operands[0];
-    if (counted_.count(word) == 0 || added_.count(word) != 0) return;
-    total_.has_turns = true;
-    total_.turns = static_cast<double>(others.value);
+    if (!tells_tiles && others.known) turns_.wait(word_of(operation), others.value);
   }
 
   void constant(const Operation& operation) {
@@ -411,23 +393,6 @@ class Follower {
     const ir::Attribute* value = operation.attributes.find(Key::value);
     const auto* integer = std::get_if<std::int64_t>(value);
     scalars_[operation.results[0]] = integer ? FollowedScalar{*integer, true} : FollowedScalar{};
-  }
-
-  void note(const Operation& operation) {
-    if (operation.op == Op::tensor_map) maps_[operation.results[0]] = &operation;
-    if (ir::info(operation.op).family == Family::map_choice) {
-      maps_[operation.results[0]] = maps_.at(operation.operands[0]);
-    }
-  }
-
-  double stored_bytes(ValueId map) const {
-    const auto found = maps_.find(map);
-    if (found == maps_.end()) return 0;
-    double bytes = size_of(kernel_.type(found->second->operands[0]).dtype);
-    for (const std::int64_t extent : found->second->attributes.integers(Key::box)) {
-      bytes *= static_cast<double>(std::max<std::int64_t>(extent, 1));
-    }
-    return bytes;
   }
 
   // All warpgroups of a role ask at the same time.
@@ -473,15 +438,15 @@ class Follower {
   WarpClock clock_;
   std::vector<FollowedScalar> scalars_;
   std::unordered_map<const Operation*, std::int64_t> dims_;
-  std::unordered_map<ValueId, const Operation*> maps_;
   HandedNumbers handed_;
+  TurnsOfSums::OfRole turns_;
+  FollowedCopies copies_;
   std::int64_t tiles_ = 0;
   int whiles_ = 0;             // loops around, whose end the kernel decides
+  double loaded_before_ = 0;   // the turn of the outermost of them
   std::set<ValueId> by_rank_;  // what depends on the place in the cluster, but for a loop's values
   int ranks_ = 0;              // conditions around that do
   const Completed& completed_;
-  const std::set<ValueId> counted_;
-  std::set<ValueId> added_;  // words that this role has counted up
 };
 
 void Follower::control(const Operation& operation) {
@@ -530,7 +495,7 @@ void Follower::execute(const Operation& operation) {
       return scalar_function(operation);
     case Family::place:
     case Family::map_choice:
-      return note(operation);
+      return copies_.note(operation);
     case Family::peer:
       return unknown(operation);
     case Family::computation:
@@ -614,6 +579,7 @@ CtaTimeline follow_cta(const ir::Kernel& machine, const ir::Binding& binding, st
   const TargetLimits& limits = target::target_of(machine).limits;
   CtaTimeline total;
   HandedNumbers::Written numbers;
+  TurnsOfSums turns;
   const Completed completed(machine);
   const auto follow = [&](const ir::Block& body, std::int64_t warps, const Follower& start) {
     Follower role = start;
@@ -623,12 +589,13 @@ CtaTimeline follow_cta(const ir::Kernel& machine, const ir::Binding& binding, st
     total.pauses = std::max(total.pauses, role.clock().pauses());
     total.stages = std::max(total.stages, role.clock().stages());
     total.product_waits = std::max(total.product_waits, role.clock().product_waits());
+    total.taken = std::max(total.taken, role.taken());
     if (role.clock().now() <= total.chain) return;
     total.chain = role.clock().now();
     total.exposed = role.clock().exposed();
   };
   // What stands outside the roles is run by all warps, before them or between.
-  Follower common(machine, binding, cta, ctas, device, numbers, completed, total);
+  Follower common(machine, binding, cta, ctas, device, numbers, turns, completed, total);
   common.clock().set_warps(
       std::max<std::int64_t>(limits.group_warps, machine.threads / limits.lanes));
   for (const Operation& operation : machine.body.body) {
@@ -639,6 +606,7 @@ CtaTimeline follow_cta(const ir::Kernel& machine, const ir::Binding& binding, st
     follow(operation.blocks[0], operation.attributes.integer(Key::warps), common);
   }
   total.chain = std::max(total.chain, common.clock().now());
+  total.turns = static_cast<double>(turns.first());
   return total;
 }
 

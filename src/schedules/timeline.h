@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "ir/binding.h"
 #include "ir/ir.h"
@@ -21,13 +22,17 @@ struct CtaTimeline {
   double loads = 0;          // of the port to L2
   double load_bytes = 0;     // the same in bytes
   double store_bytes = 0;
-  double fma = 0;  // multiplications and additions of all products
+  double added_bytes = 0;  // to sums in memory
+  double fma = 0;          // multiplications and additions of all products
   // Of units, by all warps together.
   double arithmetic = 0;      // of each scheduler's
   double special = 0;         // the same of exp2, rcp and log2
   double shared = 0;          // of shared memory: operands, copies, what threads read and write
   double tensor_memory = 0;   // of the port of tensor memory: sums, loads and stores
   bool counts_tiles = false;  // whoever is free takes the next: all CTAs end at about the same time
+  std::int64_t taken = 0;     // so many, the first of which is the CTA's own
+  bool takes_ahead = false;   // the next one as it begins a tile, not when it has loaded it
+  std::vector<double> tiles;  // the products of each, in their order
   bool counts_for_cluster = false;  // by one CTA: what it tells the others is not followed
   double received_bytes = 0;  // by copies, also by those that another CTA of the cluster asks for
   double remote_bytes = 0;    // read from other CTAs' shared memory
@@ -35,7 +40,6 @@ struct CtaTimeline {
   double shared_zeros = 0;
   // Of those that add to a sum in turn, how many come before this CTA's first addition.
   double turns = 0;
-  bool has_turns = false;
 };
 
 // Follows the warps of CTA `cta` of `ctas` through a kernel of the machine form: scalars are

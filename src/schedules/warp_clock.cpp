@@ -197,11 +197,11 @@ void WarpClock::repeat(const State& before, double times) {
        {&Times::exposed, &Times::pauses, &Times::stages, &Times::product_waits}) {
     own_.*field += times * (own_.*field - before.own.*field);
   }
-  for (const auto field :
-       {&CtaTimeline::products, &CtaTimeline::loads, &CtaTimeline::load_bytes,
-        &CtaTimeline::store_bytes, &CtaTimeline::fma, &CtaTimeline::arithmetic,
-        &CtaTimeline::special, &CtaTimeline::shared, &CtaTimeline::tensor_memory,
-        &CtaTimeline::received_bytes, &CtaTimeline::remote_bytes, &CtaTimeline::shared_zeros}) {
+  for (const auto field : {&CtaTimeline::products, &CtaTimeline::loads, &CtaTimeline::load_bytes,
+                           &CtaTimeline::store_bytes, &CtaTimeline::added_bytes, &CtaTimeline::fma,
+                           &CtaTimeline::arithmetic, &CtaTimeline::special, &CtaTimeline::shared,
+                           &CtaTimeline::tensor_memory, &CtaTimeline::received_bytes,
+                           &CtaTimeline::remote_bytes, &CtaTimeline::shared_zeros}) {
     total_.*field += times * (total_.*field - before.total.*field);
   }
   own_.now += elapsed;

@@ -77,6 +77,7 @@ struct Device {
     double remote_bytes = 0;  // a cycle and multiprocessor, from another CTA's shared memory
     // Cycles that CTAs lose where those of a cluster meet: once, and for each of them.
     double cluster_wait = 0, cluster_wait_each = 0;
+    double added_bytes = 0;  // a cycle and multiprocessor, to sums in memory
     double turn = 0;  // cycles from one addition to the next one to a sum that CTAs add to in turn
     double tensor_bytes = 0;        // the same of tensor memory, by threads and products together
     double scalar_latency = 0;      // cycles from a scalar instruction to one that needs it

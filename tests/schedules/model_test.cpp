@@ -423,6 +423,98 @@ TEST(ModelTest, WhoAddsInTurnWaitsForThoseBefore) {
               (kBlocks - 1) * kDevice.reached.turn / kDevice.reached.clock, 1e-12);
 }
 
+// Each block of keys adds to dQ of all queries, but for one, which stores.
+TEST(ModelTest, AdditionsToMemoryTakeTheirTime) {
+  constexpr int kBlocks = 4, kQueries = 1024;
+  kernels::Attention a;
+  a.heads = a.kv_heads = 1;
+  a.dim = a.dim_v = 64;
+  a = kernels::with_sm90_backward_blocks(a);
+  const ir::Binding sizes({{"batch", 1},
+                           {"queries", kQueries},
+                           {"keys", std::int64_t{kBlocks} * a.block_k},
+                           {"multiprocessors", kBlocks},
+                           {"parts", 1}});
+  target::Device device = kDevice;
+  device.multiprocessors = kBlocks;
+  const ir::Program program = kernels::attention_backward_sm90(a).finish();
+  const ir::Kernel machine =
+      compiler::compile_to_machine(*program.kernels[1], ir::default_target()).kernel;
+  const Estimate result = estimate(machine, sizes, device);
+  const double bytes = double{kQueries} * a.dim * size_of(f32) * (kBlocks - 1) / kBlocks;
+  EXPECT_NEAR(result.additions, bytes / device.reached.added_bytes / device.reached.clock, 1e-12);
+  device.reached.added_bytes /= 4;
+  const Estimate slow = estimate(machine, sizes, device);
+  EXPECT_EQ(slow.bound, "additions to memory");
+  EXPECT_GT(slow.seconds, 1.2 * result.seconds);
+}
+
+// Of divided keys the last part joins the others, which have left theirs. It adds to no sum.
+TEST(ModelTest, WhoJoinsPartsHasNoTurn) {
+  constexpr int kCtas = 8;
+  kernels::Attention a;
+  a.heads = a.kv_heads = 1;
+  a.dim = a.dim_v = 64;
+  a = kernels::with_sm90_blocks(a);
+  a.in_parts = true;
+  const ir::Kernel machine = machine_of(kernels::attention_forward_sm90(a));
+  const ir::Binding sizes({{"batch", 1},
+                           {"queries", a.block_q},
+                           {"keys", std::int64_t{64} * a.block_k},
+                           {"multiprocessors", kCtas}});
+  for (int cta = 0; cta < kCtas; ++cta) {
+    EXPECT_EQ(follow_cta(machine, sizes, cta, kCtas, kDevice).turns, 0) << cta;
+  }
+}
+
+// Where tiles are as long, five of them take four CTAs as long as eight.
+TEST(ModelTest, TheLastTilesAreWaitedFor) {
+  constexpr int kCtas = 4;
+  kernels::Attention a;
+  a.heads = a.kv_heads = 1;
+  a.dim = a.dim_v = 128;
+  a = kernels::with_sm90_blocks(a);
+  target::Device device = kDevice;
+  device.multiprocessors = kCtas;
+  device.reached.power = 0;  // fewer products at a time have a higher clock
+  const ir::Kernel machine = machine_of(kernels::attention_forward_sm90(a));
+  const auto seconds_of = [&](int tiles) {
+    const ir::Binding sizes({{"batch", 1},
+                             {"queries", std::int64_t{tiles} * a.block_q},
+                             {"keys", std::int64_t{64} * a.block_k},
+                             {"multiprocessors", kCtas}});
+    return estimate(machine, sizes, device).seconds - device.reached.launch_seconds;
+  };
+  EXPECT_NEAR(seconds_of(5), seconds_of(8), 0.03 * seconds_of(8));
+  EXPECT_NEAR(seconds_of(4), 0.5 * seconds_of(8), 0.05 * seconds_of(8));
+}
+
+// Of a causal mask the longest tiles come first. Who takes its next tile as it begins the longest
+// has one of a third of its length besides. Who takes it behind that finds no tile left.
+TEST(ModelTest, WhoTakesTilesAheadMayHaveTheLongestAndOneMore) {
+  constexpr int kCtas = 8, kTiles = 12;
+  kernels::Attention a;
+  a.heads = a.kv_heads = 1;
+  a.dim = a.dim_v = 128;
+  a.causal = true;
+  target::Device device = kDevice;
+  device.multiprocessors = kCtas;
+  device.reached.power = device.reached.slowing = 0;
+  const auto work_of = [&](bool late) {
+    kernels::Attention tiles = a;
+    tiles.few_tiles = late;
+    tiles = kernels::with_sm90_blocks(tiles);
+    const ir::Binding sizes({{"batch", 1},
+                             {"queries", std::int64_t{kTiles} * tiles.block_q},
+                             {"keys", std::int64_t{kTiles} * tiles.block_q},
+                             {"multiprocessors", kCtas}});
+    const ir::Kernel machine = machine_of(kernels::attention_forward_sm90(tiles));
+    EXPECT_EQ(follow_cta(machine, sizes, 0, kCtas, device).takes_ahead, !late);
+    return estimate(machine, sizes, device).products / (tiles.block_q * tiles.block_q);
+  };
+  EXPECT_GT(work_of(false), 1.15 * work_of(true));
+}
+
 // What stands outside the roles each warpgroup of the CTA does, one beside the other.
 TEST(ModelTest, WhatAllWarpsDoTakesAsLongAsThereAreWarps) {
   const auto cycles = [](int threads) {

@@ -61,6 +61,7 @@ Json cost_of(const schedules::Estimate& cost) {
             {"tensor_memory", cost.tensor_memory},
             {"loads", cost.loads},
             {"zeros", cost.zeros},
+            {"additions", cost.additions},
             {"stages", cost.stages},
             {"memory", cost.memory},
             {"exposed", cost.exposed},

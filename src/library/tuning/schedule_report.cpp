@@ -33,6 +33,7 @@ std::string units_text(const schedules::Estimate& e) {
                                                   {"tensor memory", e.tensor_memory},
                                                   {"loads from L2", e.loads},
                                                   {"copies of what no tensor has", e.zeros},
+                                                  {"additions to memory", e.additions},
                                                   {"stages of rings", e.stages},
                                                   {"memory", e.memory},
                                                   {"pauses", e.exposed},
