@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <optional>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -286,9 +285,8 @@ bool is_divided_backward(const Attention& a) {
 template <typename Sequences>
 Kernel divided_gradients_sm90(const Attention& a, const WideBackwardPlan& plan,
                               const std::string& name) {
-  using Keys = std::conditional_t<std::is_same_v<Sequences, Batch>, BatchKeys, PackedKeys>;
   Kernel kernel(name);
-  wide::DividedBackward<Keys>(kernel, a, plan);
+  wide::DividedBackward<KeysOf<Sequences>>(kernel, a, plan);
   return kernel;
 }
 template Kernel divided_gradients_sm90<Batch>(const Attention&, const WideBackwardPlan&,

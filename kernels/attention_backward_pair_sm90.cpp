@@ -2,7 +2,6 @@
 
 #include <optional>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -234,9 +233,8 @@ int paired_panel(const Attention& a) {
 template <typename Sequences>
 Kernel pair_gradients_sm90(const Attention& a, const WideBackwardPlan& plan,
                            const std::string& name) {
-  using Keys = std::conditional_t<std::is_same_v<Sequences, Batch>, BatchKeys, PackedKeys>;
   Kernel kernel(name);
-  wide::PairBackward<Keys>(kernel, a, plan);
+  wide::PairBackward<KeysOf<Sequences>>(kernel, a, plan);
   return kernel;
 }
 template Kernel pair_gradients_sm90<Batch>(const Attention&, const WideBackwardPlan&,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <type_traits>
 #include <utility>
 
 #include "kernels/attention_backward_sequences.h"
@@ -493,6 +494,9 @@ class PackedKeys : public Packed, public OwnRows {
   HeadParts parts_;
   HeadGroups groups_;
 };
+
+template <typename Sequences>
+using KeysOf = std::conditional_t<std::is_same_v<Sequences, Batch>, BatchKeys, PackedKeys>;
 
 // What a persistent kernel has of the block of keys at `at`, of `size` keys: `load` with its
 // sequence and keys. Packed sequences have places without keys: there `none`.

@@ -25,21 +25,14 @@ int BackwardPlan::tile_lines(const Attention& a) const {
 
 namespace {
 constexpr int kHeldBesideMask = 64;  // columns of V
-}
+constexpr int kWidestOverRanks = 128;
+}  // namespace
 
 int backward_rows(const Attention& a) { return std::max(a.dim, a.dim_v) <= 64 ? 128 : 64; }
 
 BackwardPlan backward_plan(const Attention& a, Order order, KeySums keys, bool is_packed,
                            const Caller& caller) {
-  for (const auto& [name, dim] : {std::pair("dim", a.dim), {"dim_v", a.dim_v}}) {
-    if (dim > 0 && dim % 16 == 0 && dim <= 128) continue;
-    caller.refuse(std::string(name) + " is " + std::to_string(dim),
-                  std::string("take a multiple of 16 up to 256") + kOtherTarget);
-  }
-  if (size_of(a.dtype) != 2) {
-    caller.refuse("dtype is " + std::string(name_of(a.dtype)),
-                  std::string("take bf16 or f16") + kOtherTarget);
-  }
+  check_elements(a, caller);
   if (a.block_q != backward_rows(a) || a.block_k != kGroups * kGroupRows) {
     caller.refuse(
         "block_q is " + std::to_string(a.block_q) + " and block_k " + std::to_string(a.block_k),
@@ -103,9 +96,11 @@ Attention own_backward_heads(const SequenceParallelAttention& o) {
 BackwardPlan heads_backward_plan(const SequenceParallelAttention& o, const Attention& own,
                                  bool is_packed, const Caller& caller) {
   const Attention& a = o.attention;
+  const std::string of_one_gpu = std::string("; or sequence_parallel_") +
+                                 (is_packed ? "varlen_" : "") +
+                                 "attention_backward_sm90, which takes it";
   const auto refuse = [&](const std::string& what, const std::string& fix) {
-    caller.refuse(what, fix + "; or sequence_parallel_" + (is_packed ? "varlen_" : "") +
-                            "attention_backward_sm90, which takes it");
+    caller.refuse(what, fix + of_one_gpu);
   };
   if (!divides_heads(o)) {
     refuse(
@@ -113,6 +108,7 @@ BackwardPlan heads_backward_plan(const SequenceParallelAttention& o, const Atten
         "take a multiple of the ranks");
   }
   if (a.sinks) refuse("sinks have a gradient", "take none");
+  check_dims(own, kWidestOverRanks, caller, of_one_gpu);
   return backward_plan(own, Order::blocks, KeySums::in_turn, is_packed, caller);
 }
 
@@ -124,6 +120,7 @@ BackwardPlan ring_backward_plan(const SequenceParallelAttention& o, RingPass pas
     caller.refuse("window is " + std::to_string(a.window),
                   "take the tile level: here rows see all keys of another rank, or none");
   }
+  check_dims(a, kWidestOverRanks, caller, ", or the tile level");
   a.causal = a.causal && pass == RingPass::last;
   BackwardPlan plan = backward_plan(a, Order::blocks, KeySums::in_turn, false, caller);
   plan.shares = true;

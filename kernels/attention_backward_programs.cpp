@@ -102,6 +102,7 @@ void wide_backward(const Attention& a, Order order, KeySums keys, const Caller& 
 template <typename Sequences>
 void adding_backward(const Attention& a, Order order, KeySums keys, const Caller& caller,
                      const Recording<Sequences>& to) {
+  check_dims(a, 256, caller);
   if (plan_case("more than 128 columns", is_wide_backward(a))) {
     return wide_backward<Sequences>(a, order, keys, caller, to);
   }

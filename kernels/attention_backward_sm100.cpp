@@ -4,7 +4,6 @@
 #include <bit>
 #include <optional>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -181,18 +180,14 @@ Sm100BackwardPlan sm100_backward_plan(const Attention& a, Order order, KeySums k
         "take with_sm100_backward_blocks(attention): 128 queries and 128 keys, or 256 of a pair");
   }
   const bool is_pair = plan_case("pairs of CTAs for sm_100a", a.block_k > kRows);
+  if (!is_pair) check_dims(a, 128, caller);
   for (const auto& [name, dim] : {std::pair("dim", a.dim), {"dim_v", a.dim_v}}) {
-    if (is_pair ? dim == 64 || dim == 128 : dim > 0 && dim % 16 == 0 && dim <= 128) continue;
-    caller.refuse(
-        std::string(name) + " is " + std::to_string(dim),
-        (is_pair ? std::string("pairs of CTAs have 64 or 128: take one CTA for a block of "
-                               "keys (schedules sm100, sm100_atomic)")
-                 : "take a multiple of 16 up to 128" + std::string(kOtherTarget)));
+    if (!is_pair || dim == 64 || dim == 128) continue;
+    caller.refuse(std::string(name) + " is " + std::to_string(dim),
+                  "pairs of CTAs have 64 or 128: take one CTA for a block of keys (schedules "
+                  "sm100, sm100_atomic)");
   }
-  if (size_of(a.dtype) != 2) {
-    caller.refuse("dtype is " + std::string(name_of(a.dtype)),
-                  std::string("take bf16 or f16") + kOtherTarget);
-  }
+  check_elements(a, caller);
   const int most = target_limits("sm_100a").tensor_columns;
   const int of_operand = kRows * size_of(a.dtype) / 4, of_group = kRows / kGroups100;
   Sm100BackwardPlan plan;
@@ -248,10 +243,9 @@ KeyTiles sm100_key_tiles(const Attention& a) {
 
 template <typename Sequences>
 Kernel gradients_sm100(const Attention& a, const Sm100BackwardPlan& plan, const std::string& name) {
-  using Keys = std::conditional_t<std::is_same_v<Sequences, Batch>, BatchKeys, PackedKeys>;
   Kernel kernel(name);
   kernel.target("sm_100a");
-  sm100_backward::BackwardSm100<Keys>(kernel, a, plan);
+  sm100_backward::BackwardSm100<KeysOf<Sequences>>(kernel, a, plan);
   return kernel;
 }
 template Kernel gradients_sm100<Batch>(const Attention&, const Sm100BackwardPlan&,

@@ -1,6 +1,5 @@
 #include <optional>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 #include "kernels/attention_backward_sm100.h"
@@ -238,10 +237,9 @@ class PairBackwardSm100 : Work<Keys> {
 template <typename Sequences>
 Kernel pair_gradients_sm100(const Attention& a, const Sm100BackwardPlan& plan,
                             const std::string& name) {
-  using Keys = std::conditional_t<std::is_same_v<Sequences, Batch>, BatchKeys, PackedKeys>;
   Kernel kernel(name);
   kernel.target("sm_100a");
-  sm100_backward::PairBackwardSm100<Keys>(kernel, a, plan);
+  sm100_backward::PairBackwardSm100<KeysOf<Sequences>>(kernel, a, plan);
   return kernel;
 }
 template Kernel pair_gradients_sm100<Batch>(const Attention&, const Sm100BackwardPlan&,

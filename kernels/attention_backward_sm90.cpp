@@ -563,9 +563,8 @@ class Backward {
 
 template <typename Sequences>
 Kernel gradients_sm90(const Attention& a, const BackwardPlan& plan, const std::string& name) {
-  using Keys = std::conditional_t<std::is_same_v<Sequences, Batch>, BatchKeys, PackedKeys>;
   Kernel kernel(name);
-  Backward<Keys>(kernel, a, plan);
+  Backward<KeysOf<Sequences>>(kernel, a, plan);
   return kernel;
 }
 template Kernel gradients_sm90<Batch>(const Attention&, const BackwardPlan&, const std::string&);

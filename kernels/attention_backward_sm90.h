@@ -75,7 +75,7 @@ struct BackwardPlan {
 };
 // Queries of a block: scores, dP and two sums of the keys' rows lie in registers.
 int backward_rows(const Attention& attention);
-// Raises for what the schedule does not take.
+// Of dims that are multiples of 16 up to 128. Raises for what else the schedule does not take.
 BackwardPlan backward_plan(const Attention& attention, Order order, KeySums keys, bool is_packed,
                            const Caller& caller);
 

@@ -4,7 +4,6 @@
 #include <deque>
 #include <optional>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -19,8 +18,6 @@
 namespace tilewright::kernels {
 namespace wide {
 namespace {
-
-constexpr int kWidest = 256;
 
 // Columns of a half of dQ that are added in their own step, the others in the next. Each part has
 // its turns.
@@ -306,15 +303,7 @@ class WideBackward {
 bool is_wide_backward(const Attention& a) { return std::max(a.dim, a.dim_v) > 128; }
 
 void check_wide_backward(const Attention& a, const Caller& caller) {
-  for (const auto& [name, dim] : {std::pair("dim", a.dim), {"dim_v", a.dim_v}}) {
-    if (dim > 0 && dim % 16 == 0 && dim <= wide::kWidest) continue;
-    caller.refuse(std::string(name) + " is " + std::to_string(dim),
-                  "take a multiple of 16 up to " + std::to_string(wide::kWidest) + kOtherTarget);
-  }
-  if (size_of(a.dtype) != 2) {
-    caller.refuse("dtype is " + std::string(name_of(a.dtype)),
-                  std::string("take bf16 or f16") + kOtherTarget);
-  }
+  check_elements(a, caller);
   const int keys = wide_backward_keys(a);
   if (a.block_q != wide::kRows || a.block_k != keys) {
     caller.refuse(
@@ -351,9 +340,8 @@ Kernel wide_gradients_sm90(const Attention& a, const WideBackwardPlan& plan,
   if (plan_case("pairs of CTAs", is_paired_backward(a))) {
     return pair_gradients_sm90<Sequences>(a, plan, name);
   }
-  using Keys = std::conditional_t<std::is_same_v<Sequences, Batch>, BatchKeys, PackedKeys>;
   Kernel kernel(name);
-  wide::WideBackward<Keys>(kernel, a, plan);
+  wide::WideBackward<KeysOf<Sequences>>(kernel, a, plan);
   return kernel;
 }
 template Kernel wide_gradients_sm90<Batch>(const Attention&, const WideBackwardPlan&,

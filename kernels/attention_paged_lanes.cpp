@@ -63,10 +63,7 @@ void check_lanes(const PagedAttention& a, KeyParts keys, bool gathers, const Cal
   check_paged(a, caller);
   if (keys == KeyParts::one) check_undivided(a, caller);
   if (a.latent) caller.refuse("latent is set", "take attention_paged_mla_sm90");
-  if (size_of(a.dtype) != 2) {
-    caller.refuse("dtype is " + std::string(name_of(a.dtype)),
-                  std::string("take bf16 or f16") + kOtherTarget);
-  }
+  check_elements(a, caller);
   for (const auto& [name, dim] : {std::pair("dim", a.dim), {"dim_v", a.dim_v}}) {
     if (dim % kPanelOfLanes == 0 && dim <= kMostColumnsOfLanes) continue;
     caller.refuse(std::string(name) + " is " + std::to_string(dim),

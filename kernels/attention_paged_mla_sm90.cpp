@@ -71,10 +71,7 @@ void check_latent_sm90(const PagedAttention& a, KeyParts keys, const Caller& cal
   check_paged(a, caller);
   if (keys == KeyParts::one) check_undivided(a, caller);
   if (!a.latent) caller.refuse("latent is not set", "take attention_paged_sm90");
-  if (size_of(a.dtype) != 2) {
-    caller.refuse("dtype is " + std::string(name_of(a.dtype)),
-                  std::string("take bf16 or f16") + kOtherTarget);
-  }
+  check_elements(a, caller);
   if (a.dim % kLatentPanel != 0 || latent_stages_of(a) < 2) {
     caller.refuse("dim is " + std::to_string(a.dim),
                   "take a multiple of 64, up to 576, or attention_paged");

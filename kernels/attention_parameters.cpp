@@ -1,6 +1,7 @@
 #include "kernels/attention_parameters.h"
 
 #include <string>
+#include <utility>
 
 #include "tilewright/plan_case.h"
 
@@ -49,6 +50,21 @@ void check_attention(const Attention& a, const Caller& caller) {
   if (a.dtype != f32 && a.dtype != f16 && a.dtype != bf16) {
     caller.refuse("dtype is " + std::string(name_of(a.dtype)), "take bf16, f16 or f32");
   }
+}
+
+void check_dims(const Attention& a, int widest, const Caller& caller,
+                const std::string& otherwise) {
+  for (const auto& [name, dim] : {std::pair("dim", a.dim), {"dim_v", a.dim_v}}) {
+    if (dim > 0 && dim % 16 == 0 && dim <= widest) continue;
+    caller.refuse(std::string(name) + " is " + std::to_string(dim),
+                  "take a multiple of 16 up to " + std::to_string(widest) + otherwise);
+  }
+}
+
+void check_elements(const Attention& a, const Caller& caller) {
+  if (size_of(a.dtype) == 2) return;
+  caller.refuse("dtype is " + std::string(name_of(a.dtype)),
+                std::string("take bf16 or f16") + kOtherTarget);
 }
 
 int l2_bytes(const Attention& a) {

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "kernels/caller.h"
@@ -19,6 +20,13 @@ int l2_bytes(const Attention& a);
 // What an explicit schedule that refuses something adds to its fix: products of the tile form's own
 // schedule take no more.
 inline constexpr const char* kOtherTarget = ", or run it on the interpreter";
+
+// Raises unless the products of an explicit schedule take the dims, multiples of 16 up to `widest`.
+// `otherwise` ends the fix.
+void check_dims(const Attention& a, int widest, const Caller& caller,
+                const std::string& otherwise = kOtherTarget);
+// The same of the elements: bf16 or f16.
+void check_elements(const Attention& a, const Caller& caller);
 
 // That of one sequence, whose lengths are those of `queries` and `keys`.
 Mask attention_mask(const Sequence& queries, const Sequence& keys, bool is_causal, int window);

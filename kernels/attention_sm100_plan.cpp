@@ -47,19 +47,13 @@ bool columns_fit(int of_tile, AttentionRoles roles) {
   return tiles_of(roles) * of_tile <= limits().tensor_columns;
 }
 
-void check_dims_sm100(const Attention& a, const Caller& caller) {
-  for (const auto& [name, dim] : {std::pair("dim", a.dim), {"dim_v", a.dim_v}}) {
-    if (dim > 0 && dim % 16 == 0 && dim <= 256) continue;
-    caller.refuse(std::string(name) + " is " + std::to_string(dim),
-                  "take a multiple of 16 up to 256");
-  }
-  if (size_of(a.dtype) != 2) {
-    caller.refuse("dtype is " + std::string(name_of(a.dtype)), "take bf16 or f16");
-  }
+void check_products_sm100(const Attention& a, const Caller& caller) {
+  check_dims(a, 256, caller);
+  check_elements(a, caller);
 }
 
 void check_options_sm100(const Attention& a, AttentionRoles roles, const Caller& caller) {
-  check_dims_sm100(a, caller);
+  check_products_sm100(a, caller);
   const int rows = tiles_of(roles) * Sm100Plan::kRows;
   if (a.in_pairs) {
     caller.refuse("in_pairs is set", "leave it out: clusters share keys on sm_90a alone");
@@ -141,7 +135,7 @@ Sm100Plan sm100_plan(const Attention& a, AttentionRoles roles, const Caller& cal
 // Every block costs waits and one question whether the maximum rises: as many keys as fit. Where
 // two tiles share the registers, what masks, caps and sinks take of them is missing for scores.
 Attention with_sm100_blocks(Attention a, AttentionRoles roles, SourceLocation where) {
-  check_dims_sm100(a, {"with_sm100_blocks", where, "attention for sm_100a"});
+  check_products_sm100(a, {"with_sm100_blocks", where, "attention for sm_100a"});
   const bool shared = tiles_of(roles) > 1, more = a.window > 0 || a.softcap > 0 || a.sinks;
   a.block_q = tiles_of(roles) * Sm100Plan::kRows;
   a.block_k = plan_case("keys beside windows, caps or sinks", shared && more) ? kFewKeys

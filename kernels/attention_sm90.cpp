@@ -52,7 +52,7 @@ Kernel forward_sm90(const Attention& a, const Caller& caller) {
 
 Kernel attention_forward_sm90(const Attention& a, SourceLocation where) {
   const Caller caller{"attention_forward_sm90", where};
-  if (a.in_parts && can_have_parts(a)) return forward_sm90<PartsOrder>(a, caller);
+  if (a.in_parts) return forward_sm90<PartsOrder>(a, caller);
   if (a.few_tiles) return forward_sm90<FewTilesOrder>(a, caller);
   return a.in_pairs ? forward_sm90<PairOrder>(a, caller) : forward_sm90<BatchOrder>(a, caller);
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "kernels/attention_parameters.h"
+#include "kernels/split_tiles.h"
 #include "tilewright/plan_case.h"
 #include "tilewright/target.h"
 
@@ -81,20 +82,11 @@ int widest_block_k(Attention a, bool o_in_parts) {
   return a.block_k;
 }
 
-void check_dims(const Attention& a, const Caller& caller) {
-  for (const auto& [name, dim] : {std::pair("dim", a.dim), {"dim_v", a.dim_v}}) {
-    if (dim > 0 && dim % 16 == 0 && dim <= 256) continue;
-    caller.refuse(std::string(name) + " is " + std::to_string(dim),
-                  std::string("take a multiple of 16 up to 256") + kOtherTarget);
-  }
-}
+constexpr int kWidestDim = 256;
 
 void check_options(const Attention& a, const Caller& caller) {
-  check_dims(a, caller);
-  if (size_of(a.dtype) != 2) {
-    caller.refuse("dtype is " + std::string(name_of(a.dtype)),
-                  std::string("take bf16 or f16") + kOtherTarget);
-  }
+  check_dims(a, kWidestDim, caller);
+  check_elements(a, caller);
   if (a.block_q % kWarpgroupRows != 0 || a.block_q > 3 * kWarpgroupRows) {
     caller.refuse("block_q is " + std::to_string(a.block_q),
                   "take 64, 128 or 192: 64 rows for each warpgroup");
@@ -107,6 +99,11 @@ void check_options(const Attention& a, const Caller& caller) {
     caller.refuse("in_parts is set and " + (a.window > 0 ? "window is " + std::to_string(a.window)
                                                          : std::string("in_pairs is set")),
                   "leave one of them out: tiles of a window and of pairs stay whole");
+  }
+  if (a.in_parts && !can_have_parts(a)) {
+    caller.refuse("in_parts is set, dim is " + std::to_string(a.dim) + " and dim_v " +
+                      std::to_string(a.dim_v),
+                  "leave it out (schedule sm90): tiles of dims above 128 stay whole");
   }
   if (a.block_k % 16 != 0 || a.block_k > 256) {
     caller.refuse("block_k is " + std::to_string(a.block_k), "take a multiple of 16 up to 256");
@@ -194,7 +191,7 @@ Sm90Plan sm90_plan(const Attention& a, bool has_neighbours, const Caller& caller
 }
 
 Attention with_sm90_blocks(Attention a, SourceLocation where) {
-  check_dims(a, {"with_sm90_blocks", where, "attention for sm_90a"});
+  check_dims(a, kWidestDim, {"with_sm90_blocks", where, "attention for sm_90a"});
   // Three warpgroups hide more of each other's softmax than two, where they leave room for a block
   // of keys that is worth its waits.
   a.block_q = 3 * kWarpgroupRows;
@@ -207,7 +204,7 @@ Attention with_sm90_blocks(Attention a, SourceLocation where) {
 }
 
 Attention with_sm90_varlen_blocks(Attention a, SourceLocation where) {
-  check_dims(a, {"with_sm90_varlen_blocks", where, "attention for sm_90a"});
+  check_dims(a, kWidestDim, {"with_sm90_varlen_blocks", where, "attention for sm_90a"});
   a = with_sm90_blocks(a, where);
   // What a sequence's lengths take of the registers is missing for scores: of three warpgroups',
   // and beside the widest accumulator.

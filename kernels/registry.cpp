@@ -190,8 +190,7 @@ LibraryKernel attention_forward_entry() {
        }},
       {"sm90_parts", "sm_90a",
        "sm90, where keys of the tiles that do not fill a round of all multiprocessors are divided, "
-       "up "
-       "to dim 128; without a window",
+       "up to dim 128; without a window",
        [](const OptionValues& options) {
          Attention a = attention_of(options);
          a.in_parts = true;

@@ -314,12 +314,15 @@ TEST(OneToOne, AttentionOfTheLibrary) {
     for (std::vector<std::string> settings : options) {
       settings.push_back("schedule=tile");
       expect_library_kernel(entry, settings, count);
-      const bool has_window = std::count(settings.begin(), settings.end(), "window=100") > 0;
+      const auto has = [&settings](const char* setting) {
+        return std::count(settings.begin(), settings.end(), setting) > 0;
+      };
+      const bool has_window = has("window=100"), is_wide = has("dim=256") || has("dim=192");
       for (const LibrarySchedule& schedule : entry.schedules) {
         if (schedule.target != "sm_90a") continue;
-        // They refuse windows.
-        if (has_window && (schedule.name == "sm90_pairs" || schedule.name == "sm90_parts"))
-          continue;
+        // Both refuse windows, and parts wide dims.
+        if (has_window && schedule.name == "sm90_pairs") continue;
+        if ((has_window || is_wide) && schedule.name == "sm90_parts") continue;
         settings.back() = "schedule=" + schedule.name;
         expect_library_kernel(entry, settings, count);
       }

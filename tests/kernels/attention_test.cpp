@@ -5,12 +5,20 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "common/error_text.h"
+#include "compiler/build.h"
+#include "ir/ir.h"
+#include "ir/program.h"
 #include "kernels/attention_case.h"
 #include "kernels/attention_sm90_plan.h"
+#include "kernels/expect_no_stack.h"
+#include "runtime/nvrtc_available.h"
+#include "tilewright/kernels/attention_ranks.h"
 
 namespace tilewright::kernels {
 namespace {
@@ -139,6 +147,75 @@ TEST(AttentionTest, FewTiles) {
   }
 }
 
+// Each order of tiles, in one GPU's memory and over ranks.
+enum class TileOrder { heads, pairs, parts, few, ranks };
+class AttentionCubins : public testing::TestWithParam<std::tuple<TileOrder, int>> {};
+INSTANTIATE_TEST_SUITE_P(Narrow, AttentionCubins,
+                         testing::Combine(testing::Values(TileOrder::heads, TileOrder::pairs,
+                                                          TileOrder::parts, TileOrder::few,
+                                                          TileOrder::ranks),
+                                          testing::Values(16, 80, 128)));
+INSTANTIATE_TEST_SUITE_P(Wide, AttentionCubins,
+                         testing::Combine(testing::Values(TileOrder::heads, TileOrder::pairs,
+                                                          TileOrder::few, TileOrder::ranks),
+                                          testing::Values(144, 208, 256)));
+
+TEST_P(AttentionCubins, HaveNoStackAndSpillNothing) {
+  if (const std::string why = runtime::why_no_nvrtc("sm_90a"); !why.empty()) GTEST_SKIP() << why;
+  const auto [order, dim] = GetParam();
+  SequenceParallelAttention o;
+  Attention& a = o.attention;
+  a.dim = a.dim_v = dim;
+  a.causal = order != TileOrder::ranks;  // without a mask those have parts
+  a.in_pairs = order == TileOrder::pairs;
+  a.in_parts = order == TileOrder::parts;
+  a.few_tiles = order == TileOrder::few;
+  a = with_sm90_blocks(a);
+  const auto expect = [](const ir::Kernel& kernel) {
+    SCOPED_TRACE(kernel.name);
+    test::expect_no_stack(compiler::choose_form(kernel, "sm_90a").source, "sm_90a");
+  };
+  if (order != TileOrder::ranks) return expect(attention_forward_sm90(a).finish());
+  o.ranks = 2;
+  const Program program = sequence_parallel_attention_sm90(o);
+  for (const auto& kernel : program.finish().kernels) expect(*kernel);
+}
+
+// How many of a tile's copies stand before the addition by which its CTA takes the next one, and
+// how many there are.
+std::pair<int, int> copies_before_the_next_tile(const Attention& a) {
+  int before = 0, all = 0;
+  bool taken = false;
+  ir::for_each(attention_forward_sm90(a).finish().body, [&](const ir::Operation& o) {
+    taken |= o.op == ir::Op::atomic_add;
+    if (o.op != ir::Op::tma_load_tile) return;
+    ++all;
+    if (!taken) ++before;
+  });
+  return {before, all};
+}
+
+// Of few tiles and of parts, a CTA takes the next one when it has loaded all of the one before. Of
+// others it does so as a tile begins, or in a window behind Q.
+TEST(AttentionTest, WhenTheNextTileIsTaken) {
+  const Attention a = with_sm90_blocks(small());
+  Attention few = a, parts = a, windowed = a;
+  few.few_tiles = true;
+  few = with_sm90_blocks(few);
+  parts.in_parts = true;
+  windowed.causal = true;
+  windowed.window = 100;
+  windowed.dim = windowed.dim_v = 256;
+  windowed = with_sm90_blocks(windowed);
+  const auto [before_few, of_few] = copies_before_the_next_tile(few);
+  const auto [before_parts, of_parts] = copies_before_the_next_tile(parts);
+  EXPECT_EQ(before_few, of_few);
+  EXPECT_EQ(before_parts, of_parts);
+  EXPECT_GE(of_few, 4);
+  EXPECT_EQ(copies_before_the_next_tile(a).first, 0);
+  EXPECT_EQ(copies_before_the_next_tile(windowed).first, 2) << "Q, whose only stage K is before";
+}
+
 // The rules of attention_forward count these blocks.
 TEST(AttentionTest, BlocksOfNarrowDimsAreThoseOfTheRules) {
   for (int dim = 16; dim <= 128; dim += 16) {
@@ -153,7 +230,7 @@ TEST(AttentionTest, BlocksOfNarrowDimsAreThoseOfTheRules) {
   }
 }
 
-TEST(AttentionTest, PartsOfAWindowAreRefused) {
+TEST(AttentionTest, PartsOfWindowsAndWideDimsAreRefused) {
   const auto refused = [](const Attention& a, bool packed) {
     return test::usage_error_of(
         [&] { packed ? attention_varlen_forward_sm90(a) : attention_forward_sm90(a); });
@@ -163,6 +240,8 @@ TEST(AttentionTest, PartsOfAWindowAreRefused) {
   EXPECT_NE(refused(a, false).find("in_parts is set and window is 40"), std::string::npos);
   a.window = 0;
   EXPECT_NE(refused(a, true).find("in_parts is set"), std::string::npos);
+  a.dim_v = 144;
+  EXPECT_NE(refused(a, false).find("in_parts is set, dim is 64 and dim_v 144"), std::string::npos);
   a.in_parts = false;
   a.few_tiles = true;
   EXPECT_NE(refused(a, true).find("few_tiles is set"), std::string::npos);
