@@ -233,6 +233,33 @@ TW_INLINE void convert_row(const float* from, Bf16* to, std::int64_t count) {
 }
 #endif
 
+// Vectors of narrower elements, as many as of floats.
+template <typename T>
+TW_INLINE Floats load_as_floats(const T* from) {
+  alignas(TW_VECTOR_BYTES) float wide[kLanes];
+  convert_row(from, wide, kLanes);
+  return load(wide);
+}
+template <>
+TW_INLINE Floats load_as_floats(const float* from) {
+  return load(from);
+}
+template <>
+TW_INLINE Floats load_as_floats(const Bf16* from) {
+  HalfWords bits;
+  __builtin_memcpy(&bits, from, sizeof(bits));
+#if defined(__AVX512BW__)
+  // One permutation puts zeros between them.
+  alignas(64) constexpr std::uint16_t kPlaces[] = {0, 0,  0, 1,  0, 2,  0, 3,  0, 4, 0,
+                                                   5, 0,  6, 0,  7, 0,  8, 0,  9, 0, 10,
+                                                   0, 11, 0, 12, 0, 13, 0, 14, 0, 15};
+  const __m512i all = _mm512_castsi256_si512((__m256i)bits);
+  return (Floats)_mm512_maskz_permutexvar_epi16(0xaaaaaaaa, _mm512_load_si512(kPlaces), all);
+#else
+  return reinterpret_cast<Floats>(__builtin_convertvector(bits, Words) << 16);
+#endif
+}
+
 // An integer of so many bytes.
 template <std::size_t bytes>
 struct BitsOf;

@@ -81,8 +81,10 @@ void pack_panel(std::int64_t k, std::int64_t columns, Matrix b, float* packed, f
     for (std::int64_t i = 0; i < k; ++i) {
       const T* const from = element<T>(b, i, 0);
       float* const to = packed + i * kPanel;
-      if (columns == kPanel) {
-        convert_row(from, to, kPanel);
+      if ((__is_same(T, float) || __is_same(T, Bf16)) && columns == kPanel) {
+        // As vectors: compilers make single elements of so short a loop.
+        unrolled<kSumVectors>(
+            [&](auto v) { store(to + v.value * kLanes, load_as_floats(from + v.value * kLanes)); });
       } else {
         convert_row(from, to, columns);
       }
