@@ -50,6 +50,13 @@ class Own(unittest.TestCase):
         self.assertFalse(wrong)
         self.assertIn("Y: WRONG", str(wrong))
 
+    def test_check_of_arrays_and_of_what_has_gradients(self):
+        wanted = leaves(normal(21, 40))[0]
+        for given in (normal(21, 40).numpy(), wanted):
+            self.assertTrue(self.kernel.check(squares, given, factor=3))
+            self.assertFalse(self.kernel.check(lambda x, factor: squares(x, 1.01 * factor), given,
+                                               factor=3))
+
     def test_arrays_and_what_has_dlpack_alone(self):
         class Shared:
             def __init__(self, tensor):
