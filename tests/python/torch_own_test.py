@@ -49,6 +49,9 @@ class Own(unittest.TestCase):
         wrong = self.kernel.check(lambda x, factor: (x, x.sum(1)), normal(21, 40), factor=3)
         self.assertFalse(wrong)
         self.assertIn("Y: WRONG", str(wrong))
+        # Half of what is right.
+        half = self.kernel.check(lambda x, factor: squares(x, 2 * factor), normal(21, 40), factor=3)
+        self.assertAlmostEqual(half.differences[0].error, 0.5, places=4)
 
     def test_check_of_arrays_and_of_what_has_gradients(self):
         wanted = leaves(normal(21, 40))[0]
