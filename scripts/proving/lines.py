@@ -39,6 +39,13 @@ def refuses(of_line, number):
     return False
 
 
+def makes_operations(of_line, number):
+    """Whether the line's statement may write a part of a kernel."""
+    text = of_line[number][1]
+    return not (text == "}" or text.endswith("{}") or ONLY_CALLERS in text
+                or refuses(of_line, number))
+
+
 def included(path, seen):
     """What the file includes, by name, and what headers of kernels/ among it do."""
     for name in re.findall(r'^#include "([^"]+)"', path.read_text(encoding="utf-8"), re.M):
@@ -104,8 +111,7 @@ def traced_lines(arguments, subjects):
         if path not in of_file:
             of_file[path] = statements(path)
         first, text = of_file[path][line - 1]
-        if not (text == "}" or text.endswith("{}") or ONLY_CALLERS in text
-                or refuses(of_file[path], line - 1)):
+        if makes_operations(of_file[path], line - 1):
             executed[(path.name, first, text)] += count
     if not executed:
         sys.exit("gcov counted nothing: is it of the compiler that built kernels/?")

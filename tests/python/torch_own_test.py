@@ -49,6 +49,16 @@ class Own(unittest.TestCase):
         wrong = self.kernel.check(lambda x, factor: (x, x.sum(1)), normal(21, 40), factor=3)
         self.assertFalse(wrong)
         self.assertIn("Y: WRONG", str(wrong))
+        # Half of what is right.
+        half = self.kernel.check(lambda x, factor: squares(x, 2 * factor), normal(21, 40), factor=3)
+        self.assertAlmostEqual(half.differences[0].error, 0.5, places=4)
+
+    def test_check_of_arrays_and_of_what_has_gradients(self):
+        wanted = leaves(normal(21, 40))[0]
+        for given in (normal(21, 40).numpy(), wanted):
+            self.assertTrue(self.kernel.check(squares, given, factor=3))
+            self.assertFalse(self.kernel.check(lambda x, factor: squares(x, 1.01 * factor), given,
+                                               factor=3))
 
     def test_arrays_and_what_has_dlpack_alone(self):
         class Shared:

@@ -458,6 +458,26 @@ def refusals(group):
     refused(lambda: ranks_of.all_gather(x, group=group, out=normal(4, 4)), "out is {4, 4}",
             "{8, 4}")
     refused(lambda: ranks_of.all_reduce(x, group=group, target="sim:sm_1"), "sm_1")
+    # Each tensor of each function, as it is not taken.
+    heads = normal(1, 4, 2, 4)
+    for name, given, more in (
+            ("all_gather", {"x": x}, {}), ("reduce_scatter", {"x": x}, {}),
+            ("all_reduce", {"x": x}, {}), ("broadcast", {"x": x}, {}),
+            ("all_gather_nodes", {"x": x}, {"nodes": 1}),
+            ("reduce_scatter_nodes", {"x": x}, {"nodes": 1}),
+            ("all_to_all_nodes", {"x": x}, {"nodes": 1}),
+            ("gemm_reduce_scatter", {"a": x, "b": x, "bias": normal(4)}, {}),
+            ("all_gather_gemm", {"a": x, "b": x}, {}),
+            ("all_to_all", {"q": heads, "k": heads, "v": heads}, {}),
+            ("all_to_all_back", {"o": heads}, {}),
+            ("projection_all_to_all", {"x": normal(1, 4, 6), "weight": normal(12, 6),
+                                       "bias": normal(12)}, {"heads": 2}),
+            ("sequence_parallel_attention", {"q": heads, "k": heads, "v": heads}, {})):
+        for each in given:
+            for wrong, said in ((given[each].long(), f"{each} has elements of torch.int64"),
+                                (given[each].to_sparse(), f"{each} is torch.sparse_coo")):
+                refused(lambda n=name, g={**given, each: wrong}, m=more: getattr(ranks_of, n)(
+                    **g, **m, group=group), said)
 
 
 def said_by_ranks(size, names, on_gpus=False):

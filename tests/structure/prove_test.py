@@ -2,17 +2,20 @@
 
 import contextlib
 import io
+import json
+import os
 import pathlib
 import tempfile
 import types
 import unittest
+import unittest.mock
 
 from prove_module import result
 
 from proving import ROOT
 from proving.changes import text_of
-from proving.lines import refuses, statements, traces
-from proving.tables import print_failures, print_left
+from proving.lines import counted_lines, makes_operations, refuses, statements, traces
+from proving.tables import print_failures, print_left, print_sites, summarise_faults
 from proving.verdicts import (
     changes_of,
     new_texts,
@@ -101,6 +104,25 @@ class Lines(unittest.TestCase):
         refusing = [i + 1 for i in range(len(self.lines)) if refuses(self.lines, i)]
         self.assertEqual(refusing, [3, 4, 5])
 
+    def test_braces_alone_make_nothing(self):
+        lines = [(1, text) for text in ("g();", "}", "void f() {}", "g();  // only callers")]
+        self.assertEqual([makes_operations(lines, i) for i in range(4)],
+                         [True, False, False, False])
+
+    def test_what_a_lambda_begins_in_was_executed_where_the_lambda_was(self):
+        functions = [{"start_line": line, "execution_count": count}
+                     for line, count in ((7, 3), (9, 0))]
+        answer = {"current_working_directory": "/there", "files": [
+            {"file": "a.cpp", "lines": [{"line_number": 7, "count": 0}], "functions": functions}]}
+        with tempfile.TemporaryDirectory() as folder:
+            gcov = pathlib.Path(folder, "gcov")
+            gcov.write_text(f"#!/bin/sh\necho '{json.dumps(answer)}'\n", encoding="utf-8")
+            gcov.chmod(0o755)
+            pathlib.Path(folder, "a.gcda").touch()
+            path = os.pathsep.join([folder, os.environ["PATH"]])
+            with unittest.mock.patch.dict(os.environ, {"PATH": path}):
+                lines = list(counted_lines(pathlib.Path(folder)))
+        self.assertEqual([line[1:] for line in lines], [(7, 0), (7, 3)])
 
     def test_a_name_for_a_refusal_makes_nothing(self):
         self.assertTrue(refuses([(1, "const auto refuse = [&](int x) {")], 0))
@@ -138,6 +160,37 @@ class Left(unittest.TestCase):
         arguments.of_files = set()
         with contextlib.redirect_stdout(printed):
             self.assertTrue(print_left(arguments, [caught]))
+
+
+class Tables(unittest.TestCase):
+    def printed(self, function, results):
+        text = io.StringIO()
+        with contextlib.redirect_stdout(text):
+            function(results)
+        return text.getvalue().splitlines()
+
+    def of_kinds(self, name, settings):
+        caught = result(settings, True, "caught")
+        caught["key"][0], caught["seconds"] = name, 60
+        caught["answer"]["mutants"][0] |= {"right_class": True, "both_lines": True}
+        caught["answer"]["kinds"] = [
+            {"number": 4, "name": "a wait left out", "sites": 3, "mutants": 1},
+            {"number": 5, "name": "a fence left out", "absent": "no fence"}]
+        return caught
+
+    def test_a_kind_without_mutants_says_why_and_the_others_are_counted(self):
+        lines = self.printed(summarise_faults, [self.of_kinds("gemm", "a=1")])
+        (of_waits,) = [line.split() for line in lines if "a wait left out" in line]
+        (of_fences,) = [line.split() for line in lines if "a fence left out" in line]
+        self.assertEqual(of_fences[-2:], ["no", "fence"])
+        self.assertEqual(of_waits[5:7], ["3", "1"])
+
+    def test_sites_are_of_kernels_by_level_and_of_examples(self):
+        results = [self.of_kinds("gemm", "a=1"), self.of_kinds("gemm", "schedule=tile a=1"),
+                   self.of_kinds("x/own.tw", "")]
+        lines = self.printed(print_sites, results)
+        self.assertEqual(lines[0], "sites: (1) examples; (2) gemm explicit; (3) gemm tile")
+        self.assertEqual(lines[2].split(), ["4", "3", "3", "3"])
 
 
 class Changes(unittest.TestCase):
