@@ -255,8 +255,8 @@ bool NotLess::bounded_below(const Sum& sum) const {
 bool NotLess::difference_bounded_below(const Sum& a, const Sum& b) {
   std::int64_t least = 0;
   bool bounded = true;
-  const std::int64_t constant = add_terms(
-      a, b, -1, [&](const Term& term) { bounded = bounded && add_least(term, least); });
+  const std::int64_t constant =
+      add_terms(a, b, -1, [&](const Term& term) { bounded = bounded && add_least(term, least); });
   return bounded && !__builtin_add_overflow(least, constant, &least) && least >= 0;
 }
 
