@@ -12,6 +12,7 @@
 #include "check/shrunken_sizes.h"
 #include "compiler/simulation.h"
 #include "support/diagnostic.h"
+#include "target/target.h"
 
 namespace tilewright::checks {
 namespace {
@@ -522,6 +523,10 @@ library::Workload& MutantRunner::made_workload(std::size_t number) {
 MachineReport MutantRunner::launch(const ir::Kernel& kernel, library::Workload& workload,
                                    std::size_t number, MachineOptions machine) {
   machine.multiprocessors = multiprocessors_of(number);
+  // Also of a mutant without the kernel's only wait, whose CTAs could run one after the other.
+  if (ir::is_cooperative(machine_)) {
+    machine.resident = target::resident_ctas(machine_) * machine.multiprocessors;
+  }
   if (!is_own(kernel)) machine.max_operations = most_operations(executed_of(number).count);
   if (!machine.control_only) workload.poison_outputs();
   return report_of([&] { return simulator::run_machine(kernel, workload.arguments(), machine); });
