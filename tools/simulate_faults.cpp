@@ -167,20 +167,17 @@ Subject subject_of(const Request& request, const library::KernelSource& source,
   const ir::Kernel& machine = subject.forms.front();
   const std::int64_t few = checks::shrunken_multiprocessors(machine);
   const std::int64_t many = checks::shrunken_multiprocessors(machine, /*further=*/true);
-  std::int64_t executed = 0;
-  const auto take = [&](const std::vector<std::string>& sizes, bool further) {
+  const auto note = [&](const std::vector<std::string>& sizes) {
     subject.sizes.push_back(fmt::format("{}", fmt::join(sizes, " ")));
-    library::Workload workload = maker(sizes, usual)();
-    subject.coverage.add(checks::coverage_of(machine, workload.arguments(), further ? many : few,
-                                             request.seed, executed));
-    if (further && request.faults) {
-      subject.further.push_back(maker(sizes, usual));
-    } else {
-      subject.workloads.push_back(std::move(workload));
-    }
   };
   if (request.faults && request.list_mutants) return subject;
-  for (const std::vector<std::string>& sizes : choices) take(sizes, false);
+  std::int64_t executed = 0;
+  for (const std::vector<std::string>& sizes : choices) {
+    note(sizes);
+    subject.workloads.push_back(maker(sizes, usual)());
+    subject.coverage.add(checks::coverage_of(machine, subject.workloads.back().arguments(), few,
+                                             request.seed, executed));
+  }
   subject.usual = choices.size();
   // Where what happens happens many times over, and at the edges of what decides; else what comes
   // to every operation.
@@ -195,9 +192,19 @@ Subject subject_of(const Request& request, const library::KernelSource& source,
   for (const std::vector<std::string>& sizes : candidates) {
     makers.push_back(maker(sizes, library::Drawn::zeros));
   }
-  for (const std::size_t i : checks::covering(machine, makers, many, request.seed, kToLookAt,
-                                              subject.coverage, kMostSizes)) {
-    take(candidates[i], true);
+  checks::Covering covering = checks::covering(machine, makers, many, request.seed, kToLookAt,
+                                               subject.coverage, kMostSizes);
+  for (const std::size_t i : covering.chosen) {
+    note(candidates[i]);
+    if (request.faults) {
+      subject.further_runs[subject.further.size()] = covering.runs[i];
+      subject.further.push_back(maker(candidates[i], usual));
+    } else {
+      subject.workloads.push_back(maker(candidates[i], usual)());
+    }
+  }
+  for (std::size_t i = 0; i < covering.runs.size(); ++i) {
+    subject.candidate_runs[i] = std::move(covering.runs[i]);
   }
   for (const std::vector<std::string>& sizes : candidates) {
     subject.candidates.push_back(maker(sizes, usual));
@@ -251,6 +258,8 @@ int simulate_faults(const Request& request, const library::KernelSource& source,
   checks::ProofOptions options = proof_options(request);
   options.further = std::move(subject.further);
   options.candidates = std::move(subject.candidates);
+  options.further_runs = std::move(subject.further_runs);
+  options.candidate_runs = std::move(subject.candidate_runs);
   const std::vector<std::string> all_sizes = joined(subject.sizes, subject.candidate_sizes);
   std::vector<std::vector<MutantResult>> listed;
   for (const ir::Kernel& form : subject.forms) listed.push_back(checks::list_mutants(form));
@@ -264,6 +273,10 @@ int simulate_faults(const Request& request, const library::KernelSource& source,
   for (std::size_t form = 0; form < subject.forms.size(); ++form) {
     std::unique_ptr<ProgressBar> progress;
     options.mutants = wanted_mutants(request, sizes_of(listed), form);
+    if (form > 0) {  // they are of the first one
+      options.further_runs.clear();
+      options.candidate_runs.clear();
+    }
     std::vector<MutantResult> more = checks::prove_by_faults(
         subject.forms[form], subject.workloads, options,
         [&](std::int64_t count) { progress = std::make_unique<ProgressBar>("mutants", count); },

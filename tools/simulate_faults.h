@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
@@ -31,6 +32,8 @@ struct Subject {
   // What else there is, shortest first, and its sizes.
   std::vector<std::function<library::Workload()>> candidates;
   std::vector<std::string> candidate_sizes;
+  // Of the first form and of those sizes that were looked at, by their numbers.
+  std::map<std::size_t, checks::CoveredRun> further_runs, candidate_runs;
   checks::Coverage coverage;  // of all of them, of the first form
 };
 Subject subject_of(const Request& request, const library::KernelSource& source,

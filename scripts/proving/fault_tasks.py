@@ -16,10 +16,11 @@ from .results import costs_of
 from .subjects import is_alone, is_program, key, name_of, named, words
 from .verdicts import late_texts, undecided, unreached_texts
 
-# Mutants of one process. Each begins with its kernel's runs without a change, and
-# fewer are dear ones, of so many operations of their schedules together. Of cores so many as take
-# about so long, if each is run in all sizes, and no few: most are found in the smallest.
-MUTANTS, FEW_MUTANTS, OF_MUTANTS, CORE_SECONDS = 100, 25, 15_000_000, 60
+# Mutants of one process. Each begins with its kernel's runs without a change, which take as long as
+# some twenty mutants. Fewer are dear ones, of so many operations of their schedules together. Of
+# cores so many as take about so long, if each is run in all sizes, and no few: most are found in
+# the smallest.
+MUTANTS, FEW_MUTANTS, OF_MUTANTS, CORE_SECONDS = 100, 50, 60_000_000, 60
 FILE_PARTS = 12  # of the mutants of a core's file
 SHORT_PARTS = 16  # of the mutants of --short
 # A change that the first setting leaves undecided is made with so many more, one after the other.

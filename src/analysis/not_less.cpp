@@ -1,5 +1,7 @@
 #include "analysis/not_less.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "analysis/definitions.h"
@@ -11,6 +13,14 @@ using ir::Key;
 using ir::Op;
 using ir::Operation;
 using ir::ValueId;
+
+namespace {
+
+std::int64_t rounded_up(std::int64_t a, std::int64_t divisor) {
+  return a / divisor + (a % divisor > 0 ? 1 : 0);
+}
+
+}  // namespace
 
 NotLess::NotLess(const ir::Kernel& kernel, int steps)
     : kernel_(kernel), definitions_(definitions(kernel)), most_steps_(steps) {
@@ -51,7 +61,11 @@ void NotLess::know_loops(const Sum& difference) {
   facts_.clear();
   for (const auto& [index, loop] : loops_) {
     const Sum value = of(index);
-    if (difference.atoms.count(value.atoms.begin()->first) == 0) continue;
+    const std::size_t own = value.atoms.front().atom;
+    if (std::none_of(difference.atoms.begin(), difference.atoms.end(),
+                     [&](const Term& term) { return term.atom == own; })) {
+      continue;
+    }
     facts_.push_back(plus(value, of(loop->operands[0]), -1));
     Sum above = plus(of(loop->operands[1]), value, -1);
     above.constant -= 1;
@@ -62,19 +76,40 @@ void NotLess::know_loops(const Sum& difference) {
   }
 }
 
-NotLess::Sum NotLess::plus(const Sum& a, const Sum& b, std::int64_t factor) {
-  Sum result = a;
-  const auto add = [&](std::int64_t& to, std::int64_t times) {
+template <typename Add>
+std::int64_t NotLess::add_terms(const Sum& a, const Sum& b, std::int64_t factor, Add add) {
+  const auto multiple = [&](std::int64_t to, std::int64_t times) {
     std::int64_t more = 0;
     overflows_ |=
         __builtin_mul_overflow(factor, times, &more) || __builtin_add_overflow(to, more, &to);
+    return to;
   };
-  add(result.constant, b.constant);
-  for (const auto& [atom, times] : b.atoms) {
-    add(result.atoms[atom], times);
-    if (result.atoms[atom] == 0) result.atoms.erase(atom);
+  auto own = a.atoms.begin();
+  for (const Term& other : b.atoms) {
+    for (; own != a.atoms.end() && own->atom < other.atom; ++own) add(*own);
+    const bool both = own != a.atoms.end() && own->atom == other.atom;
+    const Term sum{other.atom, multiple(both ? own->factor : 0, other.factor)};
+    if (both) ++own;
+    if (sum.factor != 0) add(sum);
   }
+  for (; own != a.atoms.end(); ++own) add(*own);
+  return multiple(a.constant, b.constant);
+}
+
+NotLess::Sum NotLess::plus(const Sum& a, const Sum& b, std::int64_t factor) {
+  Sum result;
+  result.atoms.reserve(a.atoms.size() + b.atoms.size());
+  result.constant =
+      add_terms(a, b, factor, [&](const Term& term) { result.atoms.push_back(term); });
   return result;
+}
+
+NotLess::Sum NotLess::without(const Sum& sum, std::size_t atom) {
+  Sum rest{sum.constant, {}};
+  rest.atoms.reserve(sum.atoms.size());
+  std::copy_if(sum.atoms.begin(), sum.atoms.end(), std::back_inserter(rest.atoms),
+               [&](const Term& term) { return term.atom != atom; });
+  return rest;
 }
 
 NotLess::Sum NotLess::atom(Atom made) {
@@ -201,23 +236,33 @@ std::optional<NotLess::Sum> NotLess::slack(ValueId condition) {
   return difference;
 }
 
+bool NotLess::add_least(const Term& term, std::int64_t& least) const {
+  const Atom& atom = atoms_[term.atom];
+  const std::int64_t bound = term.factor > 0 ? atom.least : atom.greatest;
+  if (bound == INT64_MIN || bound == INT64_MAX) return false;
+  std::int64_t part = 0;
+  return !__builtin_mul_overflow(term.factor, bound, &part) &&
+         !__builtin_add_overflow(least, part, &least);
+}
+
 bool NotLess::bounded_below(const Sum& sum) const {
   std::int64_t least = sum.constant;
-  for (const auto& [number, factor] : sum.atoms) {
-    const Atom& atom = atoms_[number];
-    const std::int64_t bound = factor > 0 ? atom.least : atom.greatest;
-    if (bound == INT64_MIN || bound == INT64_MAX) return false;
-    std::int64_t part = 0;
-    if (__builtin_mul_overflow(factor, bound, &part)) return false;
-    if (__builtin_add_overflow(least, part, &least)) return false;
-  }
-  return least >= 0;
+  return std::all_of(sum.atoms.begin(), sum.atoms.end(),
+                     [&](const Term& term) { return add_least(term, least); }) &&
+         least >= 0;
+}
+
+bool NotLess::difference_bounded_below(const Sum& a, const Sum& b) {
+  std::int64_t least = 0;
+  bool bounded = true;
+  const std::int64_t constant =
+      add_terms(a, b, -1, [&](const Term& term) { bounded = bounded && add_least(term, least); });
+  return bounded && !__builtin_add_overflow(least, constant, &least) && least >= 0;
 }
 
 bool NotLess::expanded(const Sum& sum, std::size_t number, std::int64_t factor, bool both) {
-  Sum rest = sum;
-  rest.atoms.erase(number);
-  const Sum a = atoms_[number].a, b = atoms_[number].b;
+  const Sum rest = without(sum, number);
+  const Sum &a = atoms_[number].a, &b = atoms_[number].b;
   const bool first = not_negative(plus(rest, a, factor));
   if (first != both) return first;
   return not_negative(plus(rest, b, factor));
@@ -225,10 +270,9 @@ bool NotLess::expanded(const Sum& sum, std::size_t number, std::int64_t factor, 
 
 // A condition that is neither proven nor refuted makes two cases.
 bool NotLess::chosen(const Sum& sum, std::size_t number, std::int64_t factor) {
-  const Atom atom = atoms_[number];
+  const Atom& atom = atoms_[number];
   const Sum refuted = plus({-1, {}}, atom.condition, -1);
-  Sum rest = sum;
-  rest.atoms.erase(number);
+  const Sum rest = without(sum, number);
   const Sum first = plus(rest, atom.a, factor), second = plus(rest, atom.b, factor);
   if (not_negative(atom.condition)) return not_negative(first);
   if (not_negative(refuted)) return not_negative(second);
@@ -247,10 +291,9 @@ bool NotLess::chosen(const Sum& sum, std::size_t number, std::int64_t factor) {
 void NotLess::add_fact(const Sum& fact) {
   facts_.push_back(fact);
   for (const auto& [number, factor] : fact.atoms) {
-    const Atom atom = atoms_[number];
+    const Atom& atom = atoms_[number];
     if (atom.kind != Atom::Kind::minimum && atom.kind != Atom::Kind::maximum) continue;
-    Sum rest = fact;
-    rest.atoms.erase(number);
+    const Sum rest = without(fact, number);
     const Sum first = plus(rest, atom.a, factor), second = plus(rest, atom.b, factor);
     const bool both = (atom.kind == Atom::Kind::minimum) == (factor > 0);
     const auto refuted = [this](const Sum& sum) { return not_negative(plus({-1, {}}, sum, -1)); };
@@ -264,7 +307,7 @@ bool NotLess::not_negative(const Sum& sum) {
   if (overflows_) return false;
   if (bounded_below(sum)) return true;
   for (const Sum& fact : facts_) {
-    if (bounded_below(plus(sum, fact, -1))) return true;
+    if (difference_bounded_below(sum, fact)) return true;
   }
   if (--steps_ < 0) return false;
   for (const auto& [number, factor] : sum.atoms) {
@@ -283,24 +326,22 @@ bool NotLess::not_negative(const Sum& sum) {
   }
   // Quotients grow with what is divided.
   for (const auto& [number, factor] : sum.atoms) {
-    const Atom larger = atoms_[number];
+    const Atom& larger = atoms_[number];
     if (larger.kind != Atom::Kind::quotient || factor <= 0) continue;
     if (sum.atoms.size() == 1) {
-      const Dim least = ceil_div(Dim(-sum.constant), Dim(factor));
-      return not_negative(plus(larger.a, {larger.divisor * least.constant(), {}}, -1));
+      const std::int64_t least = rounded_up(-sum.constant, factor);
+      return not_negative(plus(larger.a, {larger.divisor * least, {}}, -1));
     }
     for (const auto& [other, times] : sum.atoms) {
-      const Atom smaller = atoms_[other];
+      const Atom& smaller = atoms_[other];
       if (smaller.kind != Atom::Kind::quotient || smaller.divisor != larger.divisor) continue;
       if (other == number || (times != factor && times != -factor)) continue;
-      Sum rest = sum;
-      rest.atoms.erase(number);
-      rest.atoms.erase(other);
+      const Sum rest = without(without(sum, number), other);
       if (times == factor) {
         // Each rounds down by less than 1: two of them are at least what is divided in both, by
         // the divisor, less 2 (divisor - 1) / divisor.
         if (!rest.atoms.empty()) continue;
-        const std::int64_t least = ceil_div(Dim(-rest.constant), Dim(factor)).constant();
+        const std::int64_t least = rounded_up(-rest.constant, factor);
         Sum both = plus(larger.a, smaller.a);
         both.constant -= larger.divisor * (least + 1) - 1;
         if (not_negative(both)) return true;
@@ -309,18 +350,17 @@ bool NotLess::not_negative(const Sum& sum) {
       const Sum difference = plus(larger.a, smaller.a, -1);
       if (rest.atoms.empty()) {
         // Enough is that one quotient is so much above the other.
-        const Dim above = ceil_div(Dim(-rest.constant), Dim(factor));
-        return not_negative(plus(difference, {larger.divisor * above.constant(), {}}, -1));
+        const std::int64_t above = rounded_up(-rest.constant, factor);
+        return not_negative(plus(difference, {larger.divisor * above, {}}, -1));
       }
       if (not_negative(difference) && not_negative(rest)) return true;
     }
   }
   // A quotient is at most a number where what is divided stays below the divisor times one more.
   for (const auto& [number, factor] : sum.atoms) {
-    const Atom smaller = atoms_[number];
+    const Atom& smaller = atoms_[number];
     if (smaller.kind != Atom::Kind::quotient || factor != -1) continue;
-    Sum rest = sum;
-    rest.atoms.erase(number);
+    const Sum rest = without(sum, number);
     const Sum multiple = plus({smaller.divisor - 1, {}}, rest, smaller.divisor);
     if (not_negative(plus(multiple, smaller.a, -1))) return true;
   }

@@ -28,10 +28,17 @@ class NotLess {
   void leave() { entered_.pop_back(); }
 
  private:
-  // constant + the sum of factor * atom.
+  // constant + the sum of factor * atom. Atoms are in order, and no factor is 0.
+  struct Term {
+    std::size_t atom;
+    std::int64_t factor;
+    friend bool operator==(const Term& a, const Term& b) {
+      return a.atom == b.atom && a.factor == b.factor;
+    }
+  };
   struct Sum {
     std::int64_t constant = 0;
-    std::map<std::size_t, std::int64_t> atoms;
+    std::vector<Term> atoms;
     friend bool operator==(const Sum& a, const Sum& b) {
       return a.constant == b.constant && a.atoms == b.atoms;
     }
@@ -47,7 +54,11 @@ class NotLess {
   };
 
   bool proves(const Sum& difference);
+  // Calls `add` with each atom of a + factor * b, and gives the constant.
+  template <typename Add>
+  std::int64_t add_terms(const Sum& a, const Sum& b, std::int64_t factor, Add add);
   Sum plus(const Sum& a, const Sum& b, std::int64_t factor = 1);
+  static Sum without(const Sum& sum, std::size_t atom);
   const Sum& of(ir::ValueId value);
   Sum of(const ir::Operation& operation);
   Sum of(const Dim& dim);
@@ -63,6 +74,10 @@ class NotLess {
   bool chosen(const Sum& sum, std::size_t atom, std::int64_t factor);
   void add_fact(const Sum& fact);
   bool bounded_below(const Sum& sum) const;
+  // The same of a - b.
+  bool difference_bounded_below(const Sum& a, const Sum& b);
+  // Adds the least that factor * atom is; false if there is none.
+  bool add_least(const Term& term, std::int64_t& least) const;
 
   const ir::Kernel& kernel_;
   const std::vector<const ir::Operation*> definitions_;

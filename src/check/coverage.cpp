@@ -247,47 +247,48 @@ Coverage coverage_of(const ir::Kernel& machine, const Arguments& arguments,
   return recorded.take();
 }
 
-std::vector<std::size_t> covering(const ir::Kernel& machine,
-                                  const std::vector<std::function<library::Workload()>>& candidates,
-                                  std::int64_t multiprocessors, std::uint64_t seed,
-                                  std::int64_t operations, Coverage begun, std::size_t most_sizes) {
-  std::vector<Coverage> all;
-  std::vector<double> costs;
+Covering covering(const ir::Kernel& machine,
+                  const std::vector<std::function<library::Workload()>>& candidates,
+                  std::int64_t multiprocessors, std::uint64_t seed, std::int64_t operations,
+                  Coverage& reached, std::size_t most_sizes) {
+  Covering found;
+  std::vector<CoveredRun>& all = found.runs;
   constexpr double kOfAnyRun = 100'000;  // operations that take as long as a run's begin and end
   std::int64_t executed = 0;
   while (all.size() < candidates.size() && executed < operations) {
-    const std::int64_t before = executed;
     library::Workload workload = candidates[all.size()]();
-    all.push_back(coverage_of(machine, workload.arguments(), multiprocessors, seed, executed));
-    costs.push_back(kOfAnyRun + static_cast<double>(executed - before));
+    CoveredRun& run = all.emplace_back();
+    run.coverage =
+        coverage_of(machine, workload.arguments(), multiprocessors, seed, run.operations);
+    executed += run.operations;
   }
-  std::vector<std::size_t> chosen;
   const auto take = [&](std::size_t number) {
-    begun.add(all[number]);
-    chosen.push_back(number);
+    reached.add(all[number].coverage);
+    found.chosen.push_back(number);
   };
   // A remainder may matter only where something else has one too: one run that meets most at once.
-  const auto met = [](const Coverage& coverage) {
+  const auto met = [](const CoveredRun& run) {
     int met = 0;
-    for (const std::uint32_t edges : coverage.edges) met += std::popcount(edges);
+    for (const std::uint32_t edges : run.coverage.edges) met += std::popcount(edges);
     return met;
   };
   const auto richest =
       std::max_element(all.begin(), all.end(),
-                       [&](const Coverage& a, const Coverage& b) { return met(a) < met(b); });
-  if (richest != all.end() && begun.gain(*richest) > 0) {
+                       [&](const CoveredRun& a, const CoveredRun& b) { return met(a) < met(b); });
+  if (richest != all.end() && reached.gain(richest->coverage) > 0) {
     take(static_cast<std::size_t>(richest - all.begin()));
   }
   for (;;) {
     std::size_t best = all.size();
     double most = 0;
     for (std::size_t i = 0; i < all.size(); ++i) {
-      const double gain = static_cast<double>(begun.gain(all[i])) / costs[i];
+      const double gain = static_cast<double>(reached.gain(all[i].coverage)) /
+                          (kOfAnyRun + static_cast<double>(all[i].operations));
       if (gain <= most) continue;
       most = gain;
       best = i;
     }
-    if (best == all.size() || chosen.size() == most_sizes) return chosen;
+    if (best == all.size() || found.chosen.size() == most_sizes) return found;
     take(best);
   }
 }

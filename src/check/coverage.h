@@ -57,20 +57,29 @@ struct Coverage {
   std::vector<const ir::Operation*> missing(const ir::Kernel& machine) const;
 };
 
+// What a run came to, and how many operations of warps it executed.
+struct CoveredRun {
+  Coverage coverage;
+  std::int64_t operations = 0;
+};
+
 // Of one run, in which conditions that depend on data are drawn by the seed; with arithmetic they
 // are as the data says. Adds the operations that it executed.
 Coverage coverage_of(const ir::Kernel& machine, const Arguments& arguments,
                      std::int64_t multiprocessors, std::uint64_t seed, std::int64_t& operations,
                      bool control_only = true);
 
-// Some of the candidates, by their numbers, that come to all that any of them comes to and `begun`
-// does not: first one that meets most edges at once, then the one that adds most for what it
-// executes, and no more than `most_sizes`. No
-// more are looked at once so many operations of warps have been executed.
-std::vector<std::size_t> covering(const ir::Kernel& machine,
-                                  const std::vector<std::function<library::Workload()>>& candidates,
-                                  std::int64_t multiprocessors, std::uint64_t seed,
-                                  std::int64_t operations, Coverage begun,
-                                  std::size_t most_sizes = SIZE_MAX);
+// Some of the candidates, by their numbers, that come to all that any comes to and `reached` does
+// not: first one that meets most edges at once, then the one that adds most for what it
+// executes, and no more than `most_sizes`. What they come to is added to `reached`. No more are
+// looked at once so many operations of warps have been executed.
+struct Covering {
+  std::vector<std::size_t> chosen;
+  std::vector<CoveredRun> runs;  // of the first candidates, which were looked at
+};
+Covering covering(const ir::Kernel& machine,
+                  const std::vector<std::function<library::Workload()>>& candidates,
+                  std::int64_t multiprocessors, std::uint64_t seed, std::int64_t operations,
+                  Coverage& reached, std::size_t most_sizes = SIZE_MAX);
 
 }  // namespace tilewright::checks

@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "check/coverage.h"
 #include "ir/ir.h"
 #include "library/workload.h"
 #include "simulator/faults/fault_kinds.h"
@@ -35,6 +37,8 @@ struct ProofOptions {
   // so many operations of warps, with arithmetic.
   std::vector<std::function<library::Workload()>> candidates;
   std::int64_t to_divide = 1'000'000;
+  // What runs of further workloads and of candidates came to without arithmetic, where it is known.
+  std::map<std::size_t, CoveredRun> further_runs, candidate_runs;
   // Of a program's further cases as many are run as execute so many without the change, but for
   // what no other case comes to.
   std::int64_t of_further = 3'000'000;

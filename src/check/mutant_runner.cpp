@@ -12,6 +12,7 @@
 #include "check/shrunken_sizes.h"
 #include "compiler/simulation.h"
 #include "support/diagnostic.h"
+#include "target/target.h"
 
 namespace tilewright::checks {
 namespace {
@@ -431,11 +432,9 @@ const MutantRunner::Executed& MutantRunner::executed_of(std::size_t number) {
   std::optional<Executed>& made = executed_[number];
   if (made) return *made;
   made.emplace();
-  library::Workload& workload = made_workload(number);
-  const auto add = [&](bool control_only) {
-    const Coverage coverage =
-        coverage_of(machine_, workload.arguments(), multiprocessors_of(number), options_.seed,
-                    made->count, control_only);
+  const auto add = [&](const CoveredRun& run) {
+    const Coverage& coverage = run.coverage;
+    made->count += run.operations;
     made->known = coverage.executable;
     made->is.resize(coverage.turns.size());
     made->divisor_tells.resize(coverage.turns.size());
@@ -448,9 +447,32 @@ const MutantRunner::Executed& MutantRunner::executed_of(std::size_t number) {
       if (coverage.remainder_tells[i]) made->remainder_tells[i] = true;
     }
   };
-  add(true);
-  if (draws()) add(false);
+  const auto execute = [&](bool control_only) {
+    CoveredRun run;
+    run.coverage =
+        coverage_of(machine_, made_workload(number).arguments(), multiprocessors_of(number),
+                    options_.seed, run.operations, control_only);
+    add(run);
+  };
+  // Conditions may depend on the inputs, which the known runs did not have.
+  if (draws()) {
+    execute(/*control_only=*/true);
+    execute(/*control_only=*/false);
+  } else if (const CoveredRun* known = known_run(number)) {
+    add(*known);
+  } else {
+    execute(/*control_only=*/true);
+  }
   return *made;
+}
+
+const CoveredRun* MutantRunner::known_run(std::size_t number) const {
+  if (number < usual_.size()) return nullptr;
+  const std::size_t place = number - usual_.size();
+  const bool is_further = place < further_.size();
+  const auto& runs = is_further ? options_.further_runs : options_.candidate_runs;
+  const auto known = runs.find(is_further ? place : place - further_.size());
+  return known == runs.end() ? nullptr : &known->second;
 }
 
 const std::vector<InputChange>& MutantRunner::input_changes() {
@@ -501,6 +523,10 @@ library::Workload& MutantRunner::made_workload(std::size_t number) {
 MachineReport MutantRunner::launch(const ir::Kernel& kernel, library::Workload& workload,
                                    std::size_t number, MachineOptions machine) {
   machine.multiprocessors = multiprocessors_of(number);
+  // Also of a mutant without the kernel's only wait, whose CTAs could run one after the other.
+  if (ir::is_cooperative(machine_)) {
+    machine.resident = target::resident_ctas(machine_) * machine.multiprocessors;
+  }
   if (!is_own(kernel)) machine.max_operations = most_operations(executed_of(number).count);
   if (!machine.control_only) workload.poison_outputs();
   return report_of([&] { return simulator::run_machine(kernel, workload.arguments(), machine); });

@@ -150,6 +150,7 @@ class MutantRunner {
   // Raises OwnFault where the kernel without a change makes something else than its reference says.
   std::size_t own_bits(std::size_t number);
   const Executed& executed_of(std::size_t number);
+  const CoveredRun* known_run(std::size_t number) const;  // or none
   const std::vector<InputChange>& input_changes();
   // Null: the kernel itself is wrong there, or nothing is changed.
   Unusual* unusual_of(std::size_t number, std::size_t change);

@@ -1,8 +1,13 @@
 #include "tilewright/host_tensor.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <utility>
+#include <vector>
 
 #include "support/diagnostic.h"
 #include "support/number_formats.h"
@@ -64,6 +69,43 @@ std::int64_t nearest_integer(DType dtype, double value) {
   return static_cast<std::int64_t>(rounded);
 }
 
+// Normal numbers that were drawn before. Tensors of a seed begin with the same ones, whatever their
+// sizes, and a kernel that is simulated in many sizes asks for them again.
+class KnownDraws {
+ public:
+  // Puts the first ones into the tensor, as far as they are known; how many that are.
+  std::int64_t take(std::uint64_t seed, HostTensor& tensor) {
+    const std::lock_guard lock(mutex_);
+    const auto known = draws_.find({tensor.dtype(), seed});
+    if (known == draws_.end()) return 0;
+    const std::size_t bytes = std::min(known->second.size(), tensor.size_bytes());
+    std::copy_n(known->second.begin(), bytes, tensor.data());
+    return static_cast<std::int64_t>(bytes) / size_of(tensor.dtype());
+  }
+  void keep(std::uint64_t seed, const HostTensor& tensor) {
+    if (tensor.size_bytes() > kMostBytes) return;
+    const std::lock_guard lock(mutex_);
+    std::vector<std::byte>& draws = draws_[{tensor.dtype(), seed}];
+    if (draws.size() >= tensor.size_bytes()) return;
+    bytes_ += tensor.size_bytes() - draws.size();
+    draws.assign(tensor.data(), tensor.data() + tensor.size_bytes());
+    if (bytes_ <= kMostBytes) return;
+    draws_.clear();
+    bytes_ = 0;
+  }
+
+ private:
+  static constexpr std::size_t kMostBytes = std::size_t{64} << 20;
+  std::mutex mutex_;
+  std::map<std::pair<DType, std::uint64_t>, std::vector<std::byte>> draws_;
+  std::size_t bytes_ = 0;
+};
+
+KnownDraws& known_draws() {
+  static KnownDraws draws;
+  return draws;
+}
+
 }  // namespace
 
 HostTensor::HostTensor(DType dtype, std::vector<std::int64_t> shape, std::byte fill)
@@ -94,14 +136,18 @@ HostTensor HostTensor::poisoned(DType dtype, std::vector<std::int64_t> shape) {
 HostTensor HostTensor::random_normal(DType dtype, std::vector<std::int64_t> shape,
                                      std::uint64_t seed) {
   HostTensor tensor = zeros(dtype, std::move(shape));
-  Random random(seed);
+  const std::int64_t known = known_draws().take(seed, tensor) / 2 * 2;
   const std::int64_t count = tensor.elements();
-  for (std::int64_t i = 0; i < count; i += 2) {  // Box and Muller: two numbers a step
+  if (known == count) return tensor;
+  Random random(seed);
+  random.skip(static_cast<std::uint64_t>(known));
+  for (std::int64_t i = known; i < count; i += 2) {  // Box and Muller: two numbers a step
     const double radius = std::sqrt(-2 * std::log(random.uniform()));
     const double angle = 6.283185307179586 * random.uniform();
     tensor.set_flat(i, radius * std::cos(angle));
     if (i + 1 < count) tensor.set_flat(i + 1, radius * std::sin(angle));
   }
+  known_draws().keep(seed, tensor);
   return tensor;
 }
 

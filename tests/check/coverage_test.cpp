@@ -68,14 +68,18 @@ TEST_F(CoverageTest, WantsAPhaseForEachArrival) {
 TEST_F(CoverageTest, ChoosesWhatAddsMostAndNothingTwice) {
   const std::vector<std::function<library::Workload()>> makers = {maker(kNothing), maker(kStep),
                                                                   maker(kMany), maker(kMany)};
-  EXPECT_THAT(covering(machine_, makers, 1, 0, 1'000'000, {}), testing::ElementsAre(2, 1, 0));
-  EXPECT_THAT(covering(machine_, makers, 1, 0, 1'000'000, {}, 1), testing::ElementsAre(2));
-  Coverage all = of(kMany);
-  all.add(of(kNothing));
-  all.add(of(kStep));
-  EXPECT_THAT(covering(machine_, makers, 1, 0, 1'000'000, all), testing::IsEmpty());
+  Coverage all, of_one, of_first;
+  const auto chosen = [&](Coverage& reached, std::int64_t operations, std::size_t most = SIZE_MAX) {
+    return covering(machine_, makers, 1, 0, operations, reached, most).chosen;
+  };
+  EXPECT_THAT(chosen(all, 1'000'000), testing::ElementsAre(2, 1, 0));
+  EXPECT_THAT(chosen(of_one, 1'000'000, 1), testing::ElementsAre(2));
+  EXPECT_EQ(of_one.turns, of(kMany).turns);
+  // All of it is reached now.
+  EXPECT_EQ(all.gain(of(kNothing)) + all.gain(of(kStep)) + all.gain(of(kMany)), 0u);
+  EXPECT_THAT(chosen(all, 1'000'000), testing::IsEmpty());
   // The budget of operations is spent by the first one.
-  EXPECT_THAT(covering(machine_, makers, 1, 0, 1, {}), testing::ElementsAre(0));
+  EXPECT_THAT(chosen(of_first, 1), testing::ElementsAre(0));
 }
 
 // A split that loses its remainder computes what is right wherever there is none.

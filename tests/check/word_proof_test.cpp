@@ -1,15 +1,21 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
+#include "check/fault_proof.h"
+#include "check/library_machine.h"
 #include "check/program_proof.h"
 #include "common/programs.h"
 #include "common/ranks_kernels.h"
 #include "library/program_simulation.h"
+#include "library/workload.h"
 #include "tilewright/hopper.h"
+#include "tilewright/library.h"
 #include "tilewright/ranks.h"
 
 // Which faults are equivalent where CTAs share words of memory.
@@ -97,6 +103,27 @@ TEST(WordProof, AWaitThatHangsOnWhoIsFirstIsNoEquivalent) {
   }
   EXPECT_GT(verdicts[Verdict::caught], 0);
   EXPECT_GT(verdicts[Verdict::undecided], 0);
+}
+
+// CTAs take their tiles from a counter, and wait for the others' parts. Without the wait they are
+// still executed beside each other: one that ran alone would take all tiles.
+TEST(WordProof, WithoutItsOnlyWaitAKernelStillHasAllItsCtas) {
+  const std::vector<std::string> settings = {"schedule=sm90_parts", "heads=5", "batch=1",
+                                             "queries=168", "keys=3072"};
+  const LibraryKernel& entry = find_kernel("attention_forward");
+  const ir::Kernel machine = test::machine_of(entry, settings);
+  const std::vector<MutantResult> all = list_mutants(machine);
+  ProofOptions options;
+  options.mutants.emplace();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const bool waits = all[i].mutant.operation.find("wait_flag") != std::string::npos;
+    if (waits && all[i].mutant.change == "left out") options.mutants->insert(i);
+  }
+  ASSERT_EQ(options.mutants->size(), 1u);
+  const auto results =
+      prove_by_faults(machine, {library::make_workload(entry, settings, {}, 0)}, options);
+  EXPECT_EQ(results.front().verdict, Verdict::caught) << results.front().reason;
+  EXPECT_EQ(results.front().fault.kind, "race");
 }
 
 // What is said of words that streams write and wait for; nothing is where what a wait finds depends

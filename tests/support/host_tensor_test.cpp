@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdint>
 #include <functional>
 
 #include "common/error_text.h"
+#include "support/random.h"
 #include "tilewright/error.h"
 
 namespace tilewright {
@@ -56,6 +58,26 @@ TEST(HostTensorTest, RandomNormalDependsOnTheSeedAloneAndHasUnitVariance) {
   }
   EXPECT_NEAR(sum / 9999, 0, 0.05);
   EXPECT_NEAR(squares / 9999, 1, 0.05);
+}
+
+// What was drawn before is taken again, and what is missing goes on behind it.
+TEST(HostTensorTest, TensorsOfASeedBeginWithTheSameNumbers) {
+  constexpr std::uint64_t kSeed = 20'261'129;
+  const HostTensor first = HostTensor::random_normal(f16, {3}, kSeed);
+  const HostTensor more = HostTensor::random_normal(f16, {2, 4}, kSeed);
+  const HostTensor some = HostTensor::random_normal(f16, {5}, kSeed);
+  Random random(kSeed);
+  for (std::int64_t i = 0; i < more.elements(); i += 2) {
+    const double radius = std::sqrt(-2 * std::log(random.uniform()));
+    const double angle = 6.283185307179586 * random.uniform();
+    EXPECT_NEAR(more.flat(i), radius * std::cos(angle), 2e-3);
+    EXPECT_NEAR(more.flat(i + 1), radius * std::sin(angle), 2e-3);
+  }
+  for (const HostTensor* each : {&first, &some}) {
+    for (std::int64_t i = 0; i < each->elements(); ++i) EXPECT_EQ(each->flat(i), more.flat(i));
+  }
+  // Another type has numbers of its own.
+  EXPECT_NEAR(HostTensor::random_normal(f32, {3}, kSeed).flat(2), more.flat(2), 2e-3);
 }
 
 TEST(HostTensorTest, MistakesSayWhatToWrite) {
