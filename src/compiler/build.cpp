@@ -94,6 +94,7 @@ GpuProgram translate(const ir::Kernel& kernel, std::string_view target,
   MachineForm form = compile_to_machine(kernel, target, options, observer);
   const Stopwatch stopwatch;
   GpuProgram program = print(std::move(form));
+  program.repeated_stores = analysis::repeated_stores(kernel);
   if (observer) observer({"print_cuda", stopwatch.milliseconds(), true}, program.machine);
   return program;
 }

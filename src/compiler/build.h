@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "analysis/repeated_stores.h"
 #include "codegen/print.h"
 #include "compiler/compile_to_machine.h"
 #include "ir/ir.h"
@@ -22,7 +23,8 @@ struct GpuProgram {
   codegen::CudaSource source;
   std::map<std::string, int> applied = {};  // how often each rewrite was, by the pass's name
   std::vector<Decision> decisions = {};
-  std::vector<schedules::ChosenField> schedule = {};  // MachineForm::schedule
+  std::vector<analysis::RepeatedStore> repeated_stores = {};  // of the kernel that it was made of
+  std::vector<schedules::ChosenField> schedule = {};          // MachineForm::schedule
   std::optional<MachineOptions> otherwise = {};  // of the form that ships if this one is refused
   bool checked = false;  // or watched, or delayed: not the form that ships, and it may be slow
 };

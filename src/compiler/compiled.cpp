@@ -198,7 +198,7 @@ void CompiledKernel::finish_checked(const runtime::Stream& stream) const {
 
 LaunchPlan CompiledKernel::plan(const Arguments& arguments) const {
   LaunchPlan plan = plan_launch(program_.machine, program_.source.parameters, arguments,
-                                device_.info().multiprocessors);
+                                device_.info().multiprocessors, program_.repeated_stores);
   if (plan.report) plan.parameters.set(*plan.report, reports_->address());
   if (plan.watch) plan.parameters.set(*plan.watch, watch_->address());
   return plan;

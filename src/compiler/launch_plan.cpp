@@ -42,6 +42,13 @@ class Planner {
     return std::move(plan_);
   }
 
+  void check_stores(const std::vector<analysis::RepeatedStore>& repeated_stores) const {
+    if (repeated_stores.empty()) return;
+    std::vector<std::int64_t> grid;
+    for (const Dim& extent : kernel_.tile_grid) grid.push_back(binding_.evaluate(extent));
+    analysis::check_repeated_stores(repeated_stores, grid, arguments_.tensors);
+  }
+
   void check_maps() {
     if (is_empty_launch()) return;
     const int count = static_cast<int>(map_operations().size());
@@ -436,8 +443,11 @@ bool outputs_are_empty(const ir::Kernel& kernel, const Arguments& arguments) {
 
 LaunchPlan plan_launch(const ir::Kernel& machine,
                        const std::vector<codegen::LaunchParameter>& parameters,
-                       const Arguments& arguments, std::int64_t multiprocessors) {
-  return Planner(machine, arguments, multiprocessors).run(parameters);
+                       const Arguments& arguments, std::int64_t multiprocessors,
+                       const std::vector<analysis::RepeatedStore>& repeated_stores) {
+  Planner planner(machine, arguments, multiprocessors);
+  planner.check_stores(repeated_stores);
+  return planner.run(parameters);
 }
 
 namespace {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "analysis/repeated_stores.h"
 #include "codegen/cuda/cuda_printer.h"
 #include "ir/ir.h"
 #include "runtime/module.h"
@@ -36,10 +37,11 @@ runtime::TensorMapSwizzle tensor_map_swizzle(std::int64_t bytes);
 bool outputs_are_empty(const ir::Kernel& kernel, const Arguments& arguments);
 
 // Checks the arguments against the kernel, binds its dimensions and evaluates what the launch
-// passes. Needs neither driver nor GPU.
+// passes. Refuses a launch that makes one of the repeated stores. Needs neither driver nor GPU.
 LaunchPlan plan_launch(const ir::Kernel& machine,
                        const std::vector<codegen::LaunchParameter>& parameters,
-                       const Arguments& arguments, std::int64_t multiprocessors);
+                       const Arguments& arguments, std::int64_t multiprocessors,
+                       const std::vector<analysis::RepeatedStore>& repeated_stores = {});
 
 // Refuses what a launch on a GPU would of the tensors that TMA copies: their base, their strides.
 // The arguments may leave out what is not the caller's.

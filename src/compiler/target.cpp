@@ -7,6 +7,7 @@
 
 #include "runtime/device.h"
 #include "support/diagnostic.h"
+#include "support/nearest_name.h"
 #include "target/target.h"
 
 namespace tilewright::compiler {
@@ -49,7 +50,7 @@ std::string served() {
   return fmt::format("{}", fmt::join(list, ", "));
 }
 
-std::string known_names() {
+std::vector<std::string> known_names() {
   std::vector<std::string> names = {"interpreter", "cpu"};
   for (const Way& way : kWays) {
     if (way.prefix.empty()) names.emplace_back("cuda");
@@ -57,7 +58,7 @@ std::string known_names() {
       names.push_back(std::string(way.prefix) + record->name);
     }
   }
-  return fmt::format("{}", fmt::join(names, ", "));
+  return names;
 }
 
 [[noreturn]] void unavailable(const std::string& message) {
@@ -93,8 +94,9 @@ Target parse_target(std::string_view name, int device) {
                       name, missing.name, missing.chips, served()));
     }
   }
-  Diagnostic({}, fmt::format("there is no target '{}'", name))
-      .fix(fmt::format("use one of: {}", known_names()))
+  const std::vector<std::string> known = known_names();
+  Diagnostic({}, fmt::format("there is no target '{}'{}", name, nearest_text(name, known)))
+      .fix(fmt::format("use one of: {}", fmt::join(known, ", ")))
       .raise();
 }
 

@@ -119,7 +119,8 @@ CompiledKernel::CompiledKernel(const ir::Kernel& kernel, const Numerics& numeric
       kernels_(kernels ? *kernels : cpu::kernels()),
       program_(lower(kernel_, kernels_, numerics_)),
       order_(program_),
-      in_place_(find_in_place(kernel_, program_)) {}
+      in_place_(find_in_place(kernel_, program_)),
+      repeated_stores_(analysis::repeated_stores(kernel_)) {}
 
 CompiledKernel::Bound CompiledKernel::bind_shapes(const Arguments& arguments,
                                                   const RunOptions& options) const {
@@ -187,6 +188,7 @@ std::int64_t CompiledKernel::bind(Launch& launch, const Arguments& arguments,
   ir::check_memory(kernel_, arguments.tensors);
   check_present(arguments);
   check_in_place(in_place_, kernel_, arguments, bound->grid);
+  analysis::check_repeated_stores(repeated_stores_, bound->grid, arguments.tensors);
   launch.program = &program_;
   launch.kernels = &kernels_;
   launch.arguments = &arguments;

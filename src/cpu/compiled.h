@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/repeated_stores.h"
 #include "cpu/block_order.h"
 #include "cpu/in_place.h"
 #include "cpu/kernels.h"
@@ -48,8 +49,8 @@ class CompiledKernel {
   CompiledKernel& operator=(const CompiledKernel&) = delete;
 
   // Raises what the interpreter raises for arguments that do not fit, for an index outside of its
-  // tensor, for blocks that integers of the launch put outside of theirs, and for scalars that
-  // overflow.
+  // tensor, for blocks that integers of the launch put outside of theirs, for scalars that
+  // overflow, and for stores that all blocks along an axis of the grid do alike.
   void run(const Arguments& arguments, const RunOptions& options = {}) const;
 
   // The order in which several threads begin the blocks of such a launch: the longest first, unless
@@ -84,6 +85,7 @@ class CompiledKernel {
   const Program program_;
   const BlockOrder order_;
   const std::vector<InPlace> in_place_;
+  const std::vector<analysis::RepeatedStore> repeated_stores_;
   // Of the launch before: the next one mostly has the same shapes.
   mutable std::mutex mutex_;
   mutable std::shared_ptr<const Bound> last_;

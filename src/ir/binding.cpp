@@ -32,11 +32,7 @@ class Solver {
     match_tensors();
     for (const Dim& dim : kernel_.dims) {
       if (bound_.count(dim.name()) != 0) continue;
-      Diagnostic(kernel_.where, prefix() + fmt::format("the dim {} has no value: no axis of a "
-                                                       "tensor is {}, or {} plus a number",
-                                                       dim.name(), dim.name(), dim.name()))
-          .fix(fmt::format("make {} the size of a tensor's axis, or leave it out", dim.name()))
-          .raise();
+      refuse_unbound(dim.name());
     }
     for (const Dim& dim : kernel_.dims) check_facts(dim);
     Binding binding(std::move(values_), kernel_.where);
@@ -226,6 +222,36 @@ class Solver {
          fmt::format("pass strides that keep elements apart; those of a contiguous tensor are "
                      "{{{}}}",
                      fmt::join(row_major_strides(shape.sizes), ", ")));
+  }
+
+  // Sizes do not say what the factors of a product are, or the terms of a sum.
+  [[noreturn]] void refuse_unbound(const std::string& name) const {
+    Diagnostic diagnostic(kernel_.where,
+                          prefix() + fmt::format("the dim {} has no value: no axis of a tensor is "
+                                                 "{}, or {} plus a number",
+                                                 name, name, name));
+    std::string fix = fmt::format("make {} the size of a tensor's axis, or leave it out", name);
+    for (const auto& [parameter, shape] : tensors_) {
+      for (std::size_t axis = 0; axis < parameter->shape.size(); ++axis) {
+        const Dim& size = parameter->shape[axis];
+        if (!names(size, name)) continue;
+        diagnostic.note(parameter->where, fmt::format("it stands within {} alone, which is {}",
+                                                      size.to_string(), axis_of(*shape, axis)));
+        if (size.kind() == Dim::Kind::mul) {
+          fix = fmt::format("give {} an axis for each of {} and {}, or make {} one dim",
+                            parameter->name, size.lhs().to_string(), size.rhs().to_string(),
+                            size.to_string());
+        }
+        diagnostic.fix(fix).raise();
+      }
+    }
+    diagnostic.fix(fix).raise();
+  }
+
+  static bool names(const Dim& dim, const std::string& name) {
+    if (dim.is_constant()) return false;
+    if (dim.kind() == Dim::Kind::symbol) return dim.name() == name;
+    return names(dim.lhs(), name) || names(dim.rhs(), name);
   }
 
   void bind_axis(const Parameter& parameter, const TensorShape& shape, std::size_t axis) {

@@ -147,7 +147,9 @@ class ProgramPrinter {
 
 class ProgramParser {
  public:
-  ProgramParser(std::string_view text, std::string_view file) : in_(text, file), file_(file) {}
+  ProgramParser(std::string_view text, std::string_view file,
+                const std::function<void(const Kernel&)>& verify)
+      : in_(text, file), file_(file), verify_(verify) {}
 
   Program parse() {
     const SourceLocation here = in_.next_location();
@@ -205,7 +207,8 @@ class ProgramParser {
     const Scanner::Passage passage = in_.through_line("}");
     // A hand has written it, and no pass.
     Kernel kernel = read_verified(
-        passage.text, file_, [](const Kernel& read) { verify(read, ErrorKind::usage); },
+        passage.text, file_,
+        [this](const Kernel& read) { verify_ ? verify_(read) : verify(read, ErrorKind::usage); },
         passage.lines);
     program_.kernels.push_back(std::make_shared<const Kernel>(std::move(kernel)));
     program_.kernel_texts.emplace_back(to_text(*program_.kernels.back(), {/*locations=*/false}));
@@ -466,6 +469,7 @@ class ProgramParser {
 
   Scanner in_;
   const std::string file_;
+  const std::function<void(const Kernel&)>& verify_;
   Program program_;
   std::vector<Dim> known_{Dim::symbol(kMultiprocessors, at_least(1))};
   std::vector<std::size_t> known_before_;  // each scope that is open
@@ -476,8 +480,9 @@ class ProgramParser {
 
 std::string to_text(const Program& program) { return ProgramPrinter(program).print(); }
 
-Program parse_program(std::string_view text, std::string_view file_name) {
-  return ProgramParser(text, file_name).parse();
+Program parse_program(std::string_view text, std::string_view file_name,
+                      const std::function<void(const Kernel&)>& verify) {
+  return ProgramParser(text, file_name, verify).parse();
 }
 
 }  // namespace tilewright::ir

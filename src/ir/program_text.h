@@ -32,7 +32,9 @@ namespace tilewright::ir {
 std::string to_text(const Program& program);
 
 // The form that to_text writes, whatever the hand that wrote it: names, numbers and shapes are
-// checked, and so is that kernels take what launches give them.
-Program parse_program(std::string_view text, std::string_view file_name);
+// checked, and so is that kernels take what launches give them. Each kernel is held against
+// `verify`, as in read_verified; without one against the rules that hold for all targets.
+Program parse_program(std::string_view text, std::string_view file_name,
+                      const std::function<void(const Kernel&)>& verify = {});
 
 }  // namespace tilewright::ir

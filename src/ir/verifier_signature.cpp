@@ -159,7 +159,7 @@ bool accepts(OperandKind::Kind kind, const Type& type) {
   using Kind = OperandKind::Kind;
   switch (kind) {
     case Kind::integer:
-      return type.is_scalar() && is_integer(type.dtype);
+      return type.is_scalar() && is_integer(type.dtype) && !is_memory_format(type.dtype);
     case Kind::scalar:
       return type.is_scalar();
     case Kind::boolean:

@@ -120,7 +120,7 @@ std::string checked_value(const LibraryKernel& kernel, const KernelOption& optio
     case Kind::dtype:
     case Kind::choice:
       if (std::count(option.choices.begin(), option.choices.end(), value) == 0) {
-        fail(subject + " is not known",
+        fail(subject + " is not known" + nearest_text(value, option.choices),
              fmt::format("set {} to one of: {}", option.name, list_text(option.choices)));
       }
       return value;

@@ -10,6 +10,7 @@
 #include "ir/program_text.h"
 #include "support/diagnostic.h"
 #include "support/file.h"
+#include "target/verify.h"
 
 namespace tilewright::library {
 namespace {
@@ -22,7 +23,8 @@ ir::ProgramBuffer::Kind buffer_kind(const ir::Parameter& parameter) {
 }  // namespace
 
 ir::Program read_program(const std::string& path) {
-  return ir::parse_program(read_text(path), path);
+  return ir::parse_program(read_text(path), path,
+                           [](const ir::Kernel& read) { target::verify(read, ErrorKind::usage); });
 }
 
 bool reaches_ranks(const ir::Kernel& kernel) {

@@ -11,6 +11,7 @@
 #include "support/diagnostic.h"
 #include "support/file.h"
 #include "support/intern.h"
+#include "support/nearest_name.h"
 #include "target/target.h"
 
 namespace tilewright::library {
@@ -176,7 +177,9 @@ void CompiledRules::add_rule(RuleLine& line, bool conditional) {
   std::vector<std::string> known = {kTile};
   for (const LibrarySchedule& schedule : kernel_->schedules) known.push_back(schedule.name);
   if (std::count(known.begin(), known.end(), rule.schedule) == 0) {
-    line.fail(position, fmt::format("there is no schedule '{}'", rule.schedule),
+    line.fail(position,
+              fmt::format("there is no schedule '{}'{}", rule.schedule,
+                          nearest_text(rule.schedule, known)),
               fmt::format("name one of: {}", fmt::join(known, ", ")));
   }
   line.expect_end();

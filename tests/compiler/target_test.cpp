@@ -37,7 +37,8 @@ TEST(CompilerTargetTest, EachRecordHasThreeNames) {
 TEST(CompilerTargetTest, ARecordIsEnough) {
   target::Target copy = target::find_target("sm_90a");
   copy.name = "sm_90x";
-  EXPECT_THAT(error_of("sim:sm_90x", ErrorKind::usage), HasSubstr("there is no target"));
+  EXPECT_THAT(error_of("sim:sm_90x", ErrorKind::usage),
+              HasSubstr("there is no target 'sim:sm_90x'; the nearest name is sim:sm_90a\n"));
   const target::AddedTarget added(copy);
   EXPECT_EQ(parse_target("sim:sm_90x").arch, "sm_90x");
   EXPECT_THAT(

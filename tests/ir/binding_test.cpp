@@ -312,6 +312,31 @@ TEST(Binding, CountsElementsOfHugeTensors) {
       Error);
 }
 
+TEST(Binding, DimsWithinAnExpressionAloneAreShown) {
+  const Kernel kernel = parse_text(
+      "kernel \"grouped\" tile\ndim m\ndim g\nin X: f32[(m * g)] = %0 @\"grouped.cpp\":3\n"
+      "in Y: f32[(m // 2)] = %1 @\"grouped.cpp\":4\ngrid (1)\nbody (%2: i32) {\n}\n",
+      "");
+  const std::vector<TensorShape> shapes = {{"X", DType::f32, {12}, {}}, {"Y", DType::f32, {1}, {}}};
+  const auto error_with = [&](const std::map<std::string, std::int64_t>& given) {
+    try {
+      (void)ir::bind(kernel, shapes, 1, given);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const std::string neither = error_with({}), other = error_with({{"m", 3}});
+  EXPECT_NE(neither.find("the dim m has no value"), std::string::npos) << neither;
+  EXPECT_NE(neither.find("it stands within (m * g) alone, which is axis 0 of X at grouped.cpp:3"),
+            std::string::npos)
+      << neither;
+  EXPECT_NE(neither.find("fix: give X an axis for each of m and g, or make (m * g) one dim"),
+            std::string::npos)
+      << neither;
+  EXPECT_NE(other.find("the dim g has no value"), std::string::npos) << other;
+}
+
 TEST(Binding, UnboundAndUnknownDimsAreErrors) {
   const Kernel kernel = parse_text(kHeader, "");
   const std::pair<std::map<std::string, std::int64_t>, const char*> cases[] = {

@@ -165,6 +165,18 @@ body (%2: i32) {
   for (const Case& each : cases) expect_rejected(kText, each);
 }
 
+TEST(Verifier, RejectsNumbersOfAFormatOfMemory) {
+  expect_rejected(R"(kernel "sizes" tile
+dim m
+out Y: i32[m] = %0
+grid (m)
+body (%1: i32) {
+  %2: u32 = dim {dim = dim(m)}
+}
+)",
+                  "an integer scalar", "u32");
+}
+
 TEST(Verifier, RejectsBrokenLoadsIntoRegisters) {
   const char* scheduled = R"(kernel "loads" scheduled
 in A: bf16[64, 32] = %0

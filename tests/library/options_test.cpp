@@ -82,7 +82,9 @@ TEST(OptionsTest, WrongSettingsSayWhatWouldBeRight) {
   EXPECT_THAT(error_of({"queries=99999999999999999999"}), HasSubstr("is outside 0 to"));
   EXPECT_THAT(error_of({"causal=yes"}), HasSubstr("neither true nor false"));
   EXPECT_THAT(error_of({"dtype=fp8"}),
-              AllOf(HasSubstr("dtype = 'fp8' is not known"), HasSubstr("bf16, f16, f32")));
+              AllOf(HasSubstr("dtype = 'fp8' is not known\n"), HasSubstr("bf16, f16, f32")));
+  EXPECT_THAT(error_of({"dtype=fp16"}),
+              HasSubstr("dtype = 'fp16' is not known; the nearest name is f16\n"));
   EXPECT_THAT(error_of({"schedule=fast"}),
               AllOf(HasSubstr("there is no schedule 'fast'"), HasSubstr("tile, sm90")));
   EXPECT_THAT(error_of({"dim=64", "dim=128"}), HasSubstr("dim is set twice"));

@@ -172,6 +172,8 @@ TEST(ScheduleRulesTest, MistakesNameTheirPlace) {
               AllOf(HasSubstr("sum.sm_90a.txt:2: error: expected 'sch"),
                     HasSubstr("    else: small\n          ^")));
   EXPECT_THAT(error_of("else: schedule=small block=64\n"), HasSubstr("expected the end"));
+  EXPECT_THAT(error_of("else: schedule=smal\n"),
+              HasSubstr("there is no schedule 'smal'; the nearest name is small"));
   EXPECT_THAT(
       error_of("else: schedule=slow\n"),
       AllOf(HasSubstr("no schedule 'slow'"), HasSubstr("tile, large, small, 128x64_other")));

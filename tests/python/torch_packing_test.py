@@ -1,6 +1,7 @@
 """Padded batches as packed sequences, and back: tilewright.torch's names and bert_padding's."""
 
 import unittest
+import warnings
 
 import torch
 import torch_reference as reference
@@ -11,6 +12,7 @@ from tilewright.torch.bert_padding import (
     pad_input,
     unpad_input,
 )
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch_reference import leaves, normal, require_close, require_refusal
 
 MASK = torch.tensor([[1, 1, 1, 0, 0], [0, 0, 0, 0, 0], [0, 1, 1, 1, 1], [1, 0, 1, 0, 0]])
@@ -101,6 +103,28 @@ class Packing(unittest.TestCase):
             x = normal(4, length, 3)
             mask = torch.arange(length) < torch.tensor([1, 3, 0, 2])[:, None]
             self.assertTrue(torch.equal(compiled(x, mask), 2 * x * mask[..., None]))
+
+    def test_traced_graphs_serve_other_masks(self):
+        def step(x, mask):
+            packed, places, offsets = unpad(x, mask)
+            return pad(packed * 2, places, *x.shape[:2]), offsets
+
+        def flash(x, mask):
+            packed, indices, offsets, longest, _ = unpad_input(x, mask)
+            return pad_input(packed * 2, indices, *x.shape[:2]), offsets, torch.as_tensor(longest)
+
+        x, few, many = normal(4, 5, 3), torch.arange(5) < 1, torch.arange(5) < 4
+        few, many = few.expand(4, 5), many.expand(4, 5)
+        for f in (step, flash):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # that tracing is deprecated, and shapes are read
+                traced = torch.jit.trace(f, (x, few))
+            recorded = make_fx(f)(x, few)
+            for graph in (traced, recorded):
+                padded, offsets = graph(x, many)[:2]
+                self.assertTrue(torch.equal(padded, 2 * x * many[..., None]))
+                self.assertEqual(offsets.tolist(), [0, 4, 8, 12, 16])
+        self.assertGreaterEqual(int(traced(x, many)[2]), 4)
 
     def test_bert_padding(self):
         x = normal(4, 5, 3)

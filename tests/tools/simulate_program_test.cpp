@@ -60,6 +60,18 @@ TEST_F(SimulateProgram, SaysOverHowManySchedulesItIsClean) {
   EXPECT_EQ(one["launches"], 2);
 }
 
+// Kernels of such a file are held against their target as it is read.
+TEST_F(SimulateProgram, RefusesAKernelThatItsTargetDoesNotTake) {
+  std::string text = ir::to_text(examples::all_reduce().finish());
+  const std::string threads = "threads 128";
+  ASSERT_NE(text.find(threads), std::string::npos);
+  text.replace(text.find(threads), threads.size(), "threads 4096");
+  write_text(folder_ / "many.twp", "program \"many\" 1 ranks\n" + text);
+  const Answer answer = tilewright(simulate_line("many.twp"));
+  EXPECT_EQ(answer.status, 2) << answer.output;
+  EXPECT_THAT(answer.output, HasSubstr("many.twp:2: error: kernel \"all_reduce\""));
+}
+
 TEST_F(SimulateProgram, NamesAFaultAndTheSeedThatReplaysIt) {
   const std::string line = simulate_line("push-2ranks.twp");
   const Answer answer = tilewright(line + "--schedules 3 --seed 5");

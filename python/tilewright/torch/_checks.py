@@ -5,6 +5,7 @@ import math
 import torch
 
 from ..binding import TilewrightError
+from ._plain import is_compiling, is_recorded
 
 # Only the interpreter takes float64. It then computes a kernel of f32 in float64.
 DTYPES = {torch.bfloat16: "bf16", torch.float16: "f16", torch.float32: "f32", torch.float64: "f32"}
@@ -97,6 +98,8 @@ def check_number(name, value, fix, *, above):
 
 
 def check_integer(name, value, fix):
+    if torch.jit.is_tracing() and isinstance(value, torch.Tensor) and value.dim() == 0:
+        return  # a size of a tensor, which torch.jit.trace hands over so
     if isinstance(value, bool) or not (
             isinstance(value, _INTEGERS) or hasattr(value, "__index__")) or \
             isinstance(value, torch.Tensor):
@@ -135,9 +138,9 @@ def _converted(tensors, dtype):
 
 
 def is_readable(tensor):
-    """Whether the host can read the elements at once. A tensor of a GPU would be waited for, and
-    one that is being compiled has no elements yet."""
-    return not tensor.is_cuda and not torch.compiler.is_compiling()
+    """Whether the host can read the elements at once, for this call alone. A tensor of a GPU would
+    be waited for, and in a graph that is compiled or traced other elements come later."""
+    return tensor.is_cpu and not is_compiling() and not is_recorded()
 
 
 def require_numbers(name, tensor, count, other=0):

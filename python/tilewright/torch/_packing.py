@@ -3,7 +3,7 @@ one: how many tokens there are, only the tensors know."""
 
 import torch
 
-from ._checks import axes_text, check_integer, check_is_tensor, refuse, sizes_text
+from ._checks import axes_text, check_integer, check_is_tensor, is_readable, refuse, sizes_text
 
 
 def cu_seqlens(lengths_or_mask):
@@ -58,13 +58,13 @@ def pad(packed, places, batch, length):
 def places_of(mask, total=None):
     """Of packed rows, as unpad() says."""
     mask = mask.flatten()
-    if total is None and mask.is_cpu and not torch.compiler.is_compiling():
+    if total is None and is_readable(mask):
         total = int(mask.sum())
     rows = mask.shape[0]
     if total is not None:
         check_integer("total", total, "pass a number of rows, or None")
     total = rows if total is None else total
-    if mask.is_cpu and not torch.compiler.is_compiling() and mask.sum() > total:
+    if is_readable(mask) and mask.sum() > total:
         refuse(f"total is {total}, and mask has {int(mask.sum())} tokens",
                "set total to at least as many")
     # Tokens come first, in their order.
@@ -94,7 +94,7 @@ def _inverse(places, rows):
 
 def _check_lengths(lengths, most=None):
     """Of the host, where they can be read without waiting."""
-    if not lengths.is_cpu or torch.compiler.is_compiling():
+    if not is_readable(lengths):
         return
     wrong = lengths < 0
     if most is not None:

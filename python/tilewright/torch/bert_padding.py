@@ -9,7 +9,7 @@ length of the batch as max_seqlen_in_batch.
 
 import torch
 
-from ._checks import check_is_tensor, refuse, sizes_text
+from ._checks import check_is_tensor, is_readable, refuse, sizes_text
 from ._packing import cu_seqlens, pad, places_of, rows_at
 
 __all__ = ["index_first_axis", "index_put_first_axis", "pad_input", "unpad_input"]
@@ -30,7 +30,7 @@ def unpad_input(hidden_states, attention_mask, unused_mask=None):
                f"{sizes_text(hidden_states)}", "pass a mask {batch, length}")
     indices, offsets = places_of(packed_mask), cu_seqlens(packed_mask)
     longest = packed_mask.shape[1]
-    if packed_mask.is_cpu and not torch.compiler.is_compiling():
+    if is_readable(packed_mask):
         longest = int(offsets.diff().max())
     return rows_at(hidden_states.flatten(0, 1), indices), indices, offsets, longest, used
 

@@ -1,0 +1,134 @@
+#include "analysis/repeated_stores.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "analysis/carried.h"
+#include "analysis/data_dependence.h"
+#include "support/diagnostic.h"
+
+namespace tilewright::analysis {
+namespace {
+
+using ir::Op;
+using ir::Operation;
+using ir::ValueId;
+
+// The axes of the grid, a bit each, that values may depend on.
+class GridAxes {
+ public:
+  explicit GridAxes(const ir::Kernel& kernel) : of_(kernel.types.size(), 0) {
+    for (std::size_t axis = 0; axis < kernel.grid.size(); ++axis) {
+      of_[kernel.body.arguments[axis]] = 1u << axis;
+    }
+    do {
+      has_changed_ = false;
+      ir::for_each(kernel.body, [this](const Operation& operation) { visit(operation); });
+    } while (has_changed_);
+  }
+
+  std::uint32_t of(ValueId value) const { return of_[value]; }
+
+ private:
+  void visit(const Operation& operation) {
+    std::uint32_t all = 0;
+    for (const ValueId operand : operation.operands) all |= of_[operand];
+    // Its condition says how often a while_loop turns.
+    if (operation.op == Op::while_loop) all |= of_[operation.blocks[0].body.back().operands[0]];
+    for (const ValueId result : operation.results) add(result, all);
+    if (operation.op == Op::for_loop) add(operation.blocks[0].arguments[0], all);
+    for_each_carried(operation, [this](ValueId from, ValueId to) { add(to, of_[from]); });
+  }
+
+  void add(ValueId value, std::uint32_t axes) {
+    has_changed_ = has_changed_ || (axes & ~of_[value]) != 0;
+    of_[value] |= axes;
+  }
+
+  std::vector<std::uint32_t> of_;
+  bool has_changed_ = false;
+};
+
+class Finder {
+ public:
+  explicit Finder(const ir::Kernel& kernel)
+      : kernel_(kernel), axes_(kernel), depends_(data_dependent(kernel)) {}
+
+  std::vector<RepeatedStore> run() {
+    visit(kernel_.body, 0);
+    return std::move(found_);
+  }
+
+ private:
+  // `around`: the axes that decide how often the loops around turn.
+  void visit(const ir::Block& block, std::uint32_t around) {
+    for (const Operation& operation : block.body) {
+      if (operation.op == Op::store) add(operation, around);
+      if (operation.op != Op::for_loop) continue;
+      const auto first = operation.operands.begin(), end = first + 3;
+      if (std::any_of(first, end, [this](ValueId value) { return depends_[value]; })) continue;
+      std::uint32_t inner = around;
+      std::for_each(first, end, [&](ValueId value) { inner |= axes_.of(value); });
+      visit(operation.blocks[0], inner);
+    }
+  }
+
+  void add(const Operation& store, std::uint32_t around) {
+    const std::optional<std::size_t> tensor = output_of(store.operands[0]);
+    if (!tensor) return;
+    std::uint32_t axes = around;
+    for (std::size_t i = 2; i < store.operands.size(); ++i) {
+      if (depends_[store.operands[i]]) return;
+      axes |= axes_.of(store.operands[i]);
+    }
+    for (std::size_t axis = 0; axis < kernel_.grid.size(); ++axis) {
+      if ((axes >> axis & 1) == 0) found_.push_back({store.where, *tensor, axis});
+    }
+  }
+
+  std::optional<std::size_t> output_of(ValueId value) const {
+    std::size_t number = 0;
+    for (const ir::Parameter& parameter : kernel_.parameters) {
+      if (!parameter.is_tensor()) continue;
+      if (parameter.value == value) {
+        return parameter.kind == ir::Parameter::Kind::out ? std::optional(number) : std::nullopt;
+      }
+      ++number;
+    }
+    return std::nullopt;  // as it is in another rank
+  }
+
+  const ir::Kernel& kernel_;
+  const GridAxes axes_;
+  const std::vector<bool> depends_;
+  std::vector<RepeatedStore> found_;
+};
+
+}  // namespace
+
+std::vector<RepeatedStore> repeated_stores(const ir::Kernel& kernel) {
+  if (kernel.form != ir::Form::tile) return {};
+  return Finder(kernel).run();
+}
+
+void check_repeated_stores(const std::vector<RepeatedStore>& stores,
+                           const std::vector<std::int64_t>& grid,
+                           const std::vector<TensorArgument>& tensors) {
+  if (std::find(grid.begin(), grid.end(), 0) != grid.end()) return;
+  for (const RepeatedStore& store : stores) {
+    const TensorArgument& tensor = tensors[store.tensor];
+    const bool is_empty =
+        std::find(tensor.shape.begin(), tensor.shape.end(), 0) != tensor.shape.end();
+    if (grid[store.axis] < 2 || is_empty) continue;
+    Diagnostic(store.where, "store: all " + std::to_string(grid[store.axis]) +
+                                " blocks along axis " + std::to_string(store.axis) +
+                                " of the grid store the same elements of " + tensor.name)
+        .token(tensor.name)
+        .fix("let each element belong to one block: address " + tensor.name +
+             " by that index of the grid too, or store it in one of them, inside of "
+             "when(index == 0, ...)")
+        .raise();
+  }
+}
+
+}  // namespace tilewright::analysis

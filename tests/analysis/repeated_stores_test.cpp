@@ -1,0 +1,118 @@
+#include "analysis/repeated_stores.h"
+
+#include <gmock/gmock.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "common/error_text.h"
+#include "tilewright/kernel.h"
+
+namespace tilewright::analysis {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// The axes of a grid of two along which what `body` stores to Y is stored again.
+std::vector<std::size_t> axes_of(
+    const std::function<void(const Tensor& X, const Tensor& Y, const Dim& rows, const Index& x,
+                             const Index& y)>& body,
+    bool inout = false) {
+  Kernel kernel("stores");
+  const Dim rows = kernel.dim("rows");
+  const Tensor X = kernel.in("X", i32, {rows, 32});
+  const Tensor Y = inout ? kernel.inout("Y", i32, {rows, 32}) : kernel.out("Y", i32, {rows, 32});
+  const auto [x, y] = kernel.grid(ceil_div(rows, 16), 2);
+  body(X, Y, rows, x, y);
+  std::vector<std::size_t> axes;
+  for (const RepeatedStore& store : repeated_stores(kernel.finish())) {
+    EXPECT_EQ(store.tensor, 1u);
+    axes.push_back(store.axis);
+  }
+  return axes;
+}
+
+TEST(RepeatedStores, AxesThatSayNothingOfThePlace) {
+  const auto copy = [](const Tensor& X, const Tensor& Y, const Dim& rows, const Index& x,
+                       const Index&) {
+    store(Y(rows.block(x, 16), all), load(X(rows.block(x, 16), all)));
+  };
+  EXPECT_THAT(axes_of(copy), ElementsAre(1));
+  EXPECT_THAT(axes_of(copy, /*inout=*/true), ElementsAre());
+  EXPECT_THAT(axes_of([](const Tensor&, const Tensor& Y, const Dim&, const Index&, const Index&) {
+                store(Y(0, all), zeros({32}, i32));
+              }),
+              ElementsAre(0, 1));
+}
+
+TEST(RepeatedStores, EveryWayToSayThePlace) {
+  // By a start, a limit, a condition, the turns of a loop, a loop's variable, a loaded number.
+  EXPECT_THAT(
+      axes_of([](const Tensor&, const Tensor& Y, const Dim& rows, const Index& x, const Index& y) {
+        store(Y(rows.block(2 * x + y, 8), all), zeros({8, 32}, i32));
+      }),
+      ElementsAre());
+  EXPECT_THAT(
+      axes_of([](const Tensor&, const Tensor& Y, const Dim&, const Index& x, const Index& y) {
+        store(Y(Block(16 * x, 16, 16 * x + 16 * y), all), zeros({16, 32}, i32));
+      }),
+      ElementsAre());
+  EXPECT_THAT(
+      axes_of([](const Tensor&, const Tensor& Y, const Dim& rows, const Index& x, const Index& y) {
+        when(y == 0, [&] { store(Y(rows.block(x, 16), all), zeros({16, 32}, i32)); });
+      }),
+      ElementsAre());
+  EXPECT_THAT(
+      axes_of([](const Tensor&, const Tensor& Y, const Dim&, const Index& x, const Index& y) {
+        for (Index i : range(x, x + y)) store(Y(i, all), zeros({32}, i32));
+      }),
+      ElementsAre());
+  EXPECT_THAT(
+      axes_of([](const Tensor&, const Tensor& Y, const Dim&, const Index& x, const Index& y) {
+        Cell<Index> place{x};
+        for ([[maybe_unused]] Index i : range(4)) {
+          store(Y(place, all), zeros({32}, i32));
+          place = place + y;
+        }
+      }),
+      ElementsAre());
+  EXPECT_THAT(axes_of([](const Tensor& X, const Tensor& Y, const Dim&, const Index& x,
+                         const Index&) { store(Y(load_index(X(x, 0)), all), zeros({32}, i32)); }),
+              ElementsAre());
+  EXPECT_THAT(
+      axes_of([](const Tensor& X, const Tensor& Y, const Dim&, const Index& x, const Index&) {
+        for (Index i : range(load_index(X(0, 0)))) store(Y(x + i, all), zeros({32}, i32));
+      }),
+      ElementsAre());
+}
+
+TEST(RepeatedStores, LoopsThatSizesDecide) {
+  EXPECT_THAT(
+      axes_of([](const Tensor&, const Tensor& Y, const Dim& rows, const Index&, const Index& y) {
+        for (Block own : blocks(rows, 16)) {
+          store(Y(own, all), zeros({16, 32}, i32) + y);
+        }
+      }),
+      ElementsAre(0, 1));
+}
+
+TEST(RepeatedStores, ALaunchThatMakesOne) {
+  const std::vector<RepeatedStore> stores = {{{"own.cpp", 7}, 1, 2}};
+  const auto launch = [&](std::int64_t z, std::int64_t rows) {
+    check_repeated_stores(stores, {4, 4, z}, {{"X", i32, {8}, {1}}, {"Y", i32, {rows}, {1}}});
+  };
+  EXPECT_NO_THROW(launch(1, 8));
+  EXPECT_NO_THROW(launch(0, 8));
+  EXPECT_NO_THROW(launch(3, 0));
+  EXPECT_THAT(
+      test::usage_error_of([&] { launch(3, 8); }),
+      AllOf(HasSubstr("own.cpp:7: error: store: all 3 blocks along axis 2 of the grid store "
+                      "the same elements of Y"),
+            HasSubstr("fix: ")));
+}
+
+}  // namespace
+}  // namespace tilewright::analysis
