@@ -55,28 +55,17 @@ class Finder {
       : kernel_(kernel), axes_(kernel), depends_(data_dependent(kernel)) {}
 
   std::vector<RepeatedStore> run() {
-    visit(kernel_.body, 0);
+    for (const Operation& operation : kernel_.body.body) {
+      if (operation.op == Op::store) add(operation);
+    }
     return std::move(found_);
   }
 
  private:
-  // `around`: the axes that decide how often the loops around turn.
-  void visit(const ir::Block& block, std::uint32_t around) {
-    for (const Operation& operation : block.body) {
-      if (operation.op == Op::store) add(operation, around);
-      if (operation.op != Op::for_loop) continue;
-      const auto first = operation.operands.begin(), end = first + 3;
-      if (std::any_of(first, end, [this](ValueId value) { return depends_[value]; })) continue;
-      std::uint32_t inner = around;
-      std::for_each(first, end, [&](ValueId value) { inner |= axes_.of(value); });
-      visit(operation.blocks[0], inner);
-    }
-  }
-
-  void add(const Operation& store, std::uint32_t around) {
+  void add(const Operation& store) {
     const std::optional<std::size_t> tensor = output_of(store.operands[0]);
     if (!tensor) return;
-    std::uint32_t axes = around;
+    std::uint32_t axes = 0;
     for (std::size_t i = 2; i < store.operands.size(); ++i) {
       if (depends_[store.operands[i]]) return;
       axes |= axes_.of(store.operands[i]);

@@ -16,7 +16,8 @@ struct RepeatedStore {
   std::size_t tensor;  // counted among the kernel's tensors
   std::size_t axis;    // of the grid
 };
-// Those of a kernel in the tile form that sizes alone decide. Stores in conditions are left out.
+// Those of a kernel in the tile form that sizes alone decide. Stores in conditions and in loops,
+// which may turn no time, are left out.
 std::vector<RepeatedStore> repeated_stores(const ir::Kernel& kernel);
 
 // Raises a usage error for the first of them that a launch with this grid makes.

@@ -89,14 +89,13 @@ TEST(RepeatedStores, EveryWayToSayThePlace) {
       ElementsAre());
 }
 
-TEST(RepeatedStores, LoopsThatSizesDecide) {
+// A loop may turn no time.
+TEST(RepeatedStores, LoopsAreLeftOut) {
   EXPECT_THAT(
-      axes_of([](const Tensor&, const Tensor& Y, const Dim& rows, const Index&, const Index& y) {
-        for (Block own : blocks(rows, 16)) {
-          store(Y(own, all), zeros({16, 32}, i32) + y);
-        }
+      axes_of([](const Tensor&, const Tensor& Y, const Dim& rows, const Index&, const Index&) {
+        for ([[maybe_unused]] Index i : range(rows / 16)) store(Y(0, all), zeros({32}, i32));
       }),
-      ElementsAre(0, 1));
+      ElementsAre());
 }
 
 TEST(RepeatedStores, ALaunchThatMakesOne) {
