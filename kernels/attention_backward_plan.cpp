@@ -108,6 +108,7 @@ BackwardPlan heads_backward_plan(const SequenceParallelAttention& o, const Atten
         "take a multiple of the ranks");
   }
   if (a.sinks) refuse("sinks have a gradient", "take none");
+  check_dims(own, 256, caller);
   check_dims(own, kWidestOverRanks, caller, of_one_gpu);
   return backward_plan(own, Order::blocks, KeySums::in_turn, is_packed, caller);
 }

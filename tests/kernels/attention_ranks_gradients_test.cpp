@@ -156,6 +156,8 @@ TEST(SequenceParallelAttentionTest, GradientsOfAllHeadsAtOnce) {
   o.attention.dim = 144;
   EXPECT_THAT(refusal(), HasSubstr("fix: take a multiple of 16 up to 128; or "
                                    "sequence_parallel_attention_backward_sm90, which takes it"));
+  o.attention.dim = 24;
+  EXPECT_THAT(refusal(), HasSubstr("fix: take a multiple of 16 up to 256, or run it on"));
   o.attention.dim = 32;
   o.ranks = 3;
   EXPECT_THAT(refusal(), HasSubstr("kv_heads is 4, for 3 ranks"));

@@ -159,6 +159,17 @@ TEST(MeasuredVariantsTest, TheModelRanksThemAndIsNear) {
   }
 }
 
+// A program's units are those of all of its kernels.
+TEST(ProgramEstimateTest, HasTheAdditionsOfItsKernels) {
+  const LibraryKernel& kernel = find_kernel("attention_backward");
+  const OptionValues options = resolve_options(kernel, {"dim=128", "heads=2", "queries=1024"});
+  const std::vector<FamilyMember> family = family_of(kernel, options, "sm_90a");
+  const auto member = std::find_if(family.begin(), family.end(),
+                                   [](const FamilyMember& m) { return m.name == "atomic"; });
+  ASSERT_NE(member, family.end());
+  EXPECT_GT(estimate(kernel, *member, options, device_named("H200 SXM")).additions, 0);
+}
+
 // Two kernels in order; in no order sums are set to zero before, and converted behind them.
 TEST(ProgramEstimateTest, ALaunchBehindAnotherOneTakesLess) {
   const LibraryKernel& kernel = find_kernel("attention_backward");

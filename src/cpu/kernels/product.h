@@ -85,6 +85,8 @@ void pack_panel(std::int64_t k, std::int64_t columns, Matrix b, float* packed, f
         // As vectors: compilers make single elements of so short a loop.
         unrolled<kSumVectors>(
             [&](auto v) { store(to + v.value * kLanes, load_as_floats(from + v.value * kLanes)); });
+      } else if (columns == kPanel) {
+        convert_row(from, to, kPanel);
       } else {
         convert_row(from, to, columns);
       }
