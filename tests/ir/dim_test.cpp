@@ -181,6 +181,17 @@ TEST(Dim, MessagesShowTheExpressionAndItsValues) {
             "(block_num // block_size) overflows 64 bits: block_num = -9223372036854775808, "
             "block_size = -1");
   EXPECT_EQ(message(pages % page, {{"block_num", INT64_MIN}, {"block_size", -1}}), "0");
+  // A divisor has another fix than a number that is too large, which has none.
+  const auto fix = [](const Dim& dim, const std::map<std::string, std::int64_t>& values) {
+    try {
+      return std::to_string(evaluate(dim, values));
+    } catch (const Error& error) {
+      return error.fix();
+    }
+  };
+  EXPECT_EQ(fix(pages * page, vast), "");
+  EXPECT_EQ(fix(pages / page, {{"block_num", 7}, {"block_size", 0}}),
+            "where the divisor may be 0 divide by max(divisor, 1)");
 }
 
 TEST(Dim, FactsSurviveOverflow) {

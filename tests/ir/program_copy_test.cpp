@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 #include <vector>
 
@@ -74,6 +75,23 @@ TEST(ProgramCopy, ThreeStridesArePieces) {
 }
 
 TEST(ProgramCopy, NothingIsNoPiece) { expect_pieces({{3, 0, 5}, {60, 10, 1}, {20, 5, 1}}, {}); }
+
+// Of a part that begins from `low` to `high`.
+TEST(ProgramParts, AreOutsideWhereNoStartFits) {
+  for (std::int64_t low = -3; low <= 6; ++low) {
+    for (std::int64_t high = low; high <= 6; ++high) {
+      const Dim start = Dim::symbol("start", {1, low, high});
+      for (std::int64_t size = -1; size <= 7; ++size) {
+        for (std::int64_t extent = 0; extent <= 5; ++extent) {
+          const bool fits =
+              size >= 0 && high >= 0 && std::max<std::int64_t>(low, 0) + size <= extent;
+          EXPECT_EQ(is_outside({start}, {size}, {extent}), !fits)
+              << low << " to " << high << ", " << size << " of " << extent;
+        }
+      }
+    }
+  }
+}
 
 }  // namespace
 }  // namespace tilewright::ir
