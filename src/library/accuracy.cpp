@@ -269,15 +269,19 @@ std::vector<Measured> measured_errors(const Workload& workload, const Reference&
     };
     auto& [errors, factor] =
         measured.emplace_back(Measured{errors_against(std::identity(), wanted), kInfinity});
-    const Errors stored =
-        tensor.dtype() == DType::f32 ? Errors{kSingle, kSingle, kSingle} : of_store(tensor.dtype());
+    Errors stored;
+    if (tensor.dtype() == DType::f32) {
+      stored = {kSingle, kSingle, kSingle};
+    } else if (is_float(tensor.dtype())) {
+      stored = of_store(tensor.dtype());
+    }
     // Numbers that run over in the kernel's types are no rounding.
     if (is_finite(errors)) {
       factor = factor_against(wanted);
     } else {
       errors = stored;
     }
-    if (has_own || !is_float(tensor.dtype()) || !exceeds(errors, stored)) continue;
+    if (has_own || !exceeds(errors, stored)) continue;
     if (exact.empty()) exact = interpreted(workload, Numbers::exact);
     const std::vector<double>& meant = exact[output];
     if (!exceeds(errors_of(meant, wanted, tensor.shape(), least), stored)) continue;
@@ -403,7 +407,10 @@ Errors errors_of(std::span<const double> got, std::span<const double> wanted,
 }
 
 Errors allowed_errors(const Errors& measured, DType dtype, const std::vector<std::int64_t>& shape) {
-  if (!is_float(dtype)) return {};
+  // Integers that are rounded from floats, which rounding may take over to the next one.
+  if (!is_float(dtype)) {
+    return {kRoom * measured.whole, kRoom * measured.row, kElementRoom * measured.element};
+  }
   const double unit = unit_roundoff(dtype);
   const double least = dtype == DType::f32 ? kSingle : 0;
   // Errors that are spread evenly over an ulp have this root mean square, over numbers of all
@@ -469,18 +476,25 @@ Reference reference_of(const Workload& workload, Executed by) {
     if (!workload.parameters[i]->is_output) continue;
     const HostTensor& tensor = workload.tensors[i];
     const std::size_t output = reference.allowed.size();
-    Errors measured = of_types.empty() ? of_store(tensor.dtype()) : of_types[output].errors;
+    Errors measured;
+    if (!of_types.empty()) {
+      measured = of_types[output].errors;
+    } else if (is_float(tensor.dtype())) {
+      measured = of_store(tensor.dtype());
+    }
     // What the approximations of hardware have in common has not been measured.
     const bool has_factor = by == Executed::by_simulator && !of_types.empty();
     reference.allowed_factors.push_back(
         has_factor ? std::max(kRoom * of_types[output].factor, kSingle) : kInfinity);
     // Of independent errors the squares add up; the largest of many lies at some of these.
     constexpr double kTail = 5;
-    measured.whole = std::hypot(measured.whole, of_bytes);
-    measured.row = std::hypot(measured.row, of_bytes);
-    measured.element = std::hypot(measured.element, kTail * of_bytes);
+    if (is_float(tensor.dtype())) {
+      measured.whole = std::hypot(measured.whole, of_bytes);
+      measured.row = std::hypot(measured.row, of_bytes);
+      measured.element = std::hypot(measured.element, kTail * of_bytes);
+    }
     Errors allowed = allowed_errors(measured, tensor.dtype(), tensor.shape());
-    if (of_operands > 0 && tensor.dtype() != DType::f32) {
+    if (of_operands > 0 && is_float(tensor.dtype()) && tensor.dtype() != DType::f32) {
       const double of_store = allowed_errors({}, tensor.dtype(), tensor.shape()).row;
       allowed.row = std::max(allowed.row, std::hypot(of_operands, of_store / kRoom));
     }

@@ -7,8 +7,12 @@
 #include <functional>
 #include <limits>
 
+#include "common/temporary_folder.h"
+#include "ir/text.h"
+#include "library/kernel_source.h"
 #include "library/program_simulation.h"
 #include "simulator/interpreter.h"
+#include "support/file.h"
 #include "tilewright/kernel.h"
 #include "tilewright/library.h"
 
@@ -416,6 +420,31 @@ TEST(Accuracy, ARowOfFewIsHeldAgainstThoseBeforeIt) {
   std::vector<double> off = row;
   off[3] += 1e-7;
   EXPECT_GT(errors_of(off, row, {1, 8}).row, 1e-2);
+}
+
+// Of integers that are rounded from floats some lie halfway, and f32 takes them to the other one.
+TEST(Accuracy, IntegersOfFloatsMayBeTheNextOne) {
+  Kernel kernel("quantise");
+  const Dim rows = kernel.dim("rows");
+  const Tensor X = kernel.in("X", bf16, {rows, 512}), Q = kernel.out("Q", i8, {rows, 512});
+  const auto [i] = kernel.grid(rows);
+  const Tile x = load(X(rows.block(i, 1), all)).cast(f32);
+  store(Q(rows.block(i, 1), all), (x / (reduce_max(abs(x), 1) / 127)).cast(i8));
+  const test::TemporaryFolder folder;
+  write_text(folder / "quantise.tw", ir::to_text(kernel.finish()));
+  const KernelSource source = KernelSource::of_file(folder / "quantise.tw");
+  const Workload workload = make_workload(source.entry(), {"rows=40"}, {}, 0);
+  const Reference reference = reference_of(workload);
+  const Comparison comparison = compare(
+      solved(workload, source.entry().rounded(workload.options, workload.inputs())), reference);
+  EXPECT_GT(comparison.outputs[0].errors.element, 0);
+  EXPECT_TRUE(comparison.ok()) << comparison.text();
+  // Not all of them, and not by two.
+  std::vector<std::vector<double>> next = reference.values, two = reference.values;
+  for (double& value : next[0]) value += value > 0 ? -1 : 1;
+  two[0][3] += two[0][3] > 0 ? -3 : 3;
+  EXPECT_FALSE(compare(solved(workload, next), reference).ok());
+  EXPECT_FALSE(compare(solved(workload, two), reference).ok());
 }
 
 TEST(Accuracy, IntegersAreExact) {
