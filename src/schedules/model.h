@@ -1,7 +1,10 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string>
+#include <string_view>
 
 #include "ir/binding.h"
 #include "ir/ir.h"
@@ -33,6 +36,28 @@ struct Estimate {
   std::int64_t resident = 0;  // CTAs that a multiprocessor holds
   std::int64_t shared_bytes = 0;
 };
+
+// The times that each would take alone: their keys in JSON, and their names in a report.
+struct EstimatePart {
+  double Estimate::*seconds;
+  std::string_view key, name;
+};
+inline constexpr EstimatePart kEstimateParts[] = {
+    {&Estimate::products, "products", "tensor cores"},
+    {&Estimate::special, "special", "exp2 and its like"},
+    {&Estimate::arithmetic, "arithmetic", "arithmetic"},
+    {&Estimate::shared, "shared", "shared memory"},
+    {&Estimate::tensor_memory, "tensor_memory", "tensor memory"},
+    {&Estimate::loads, "loads", "loads from L2"},
+    {&Estimate::zeros, "zeros", "copies of what no tensor has"},
+    {&Estimate::additions, "additions", "additions to memory"},
+    {&Estimate::stages, "stages", "stages of rings"},
+    {&Estimate::memory, "memory", "memory"},
+    {&Estimate::exposed, "exposed", "pauses"},
+    {&Estimate::turns, "turns", "turns of sums"},
+};
+static_assert(offsetof(Estimate, bound) == sizeof(double) * (1 + std::size(kEstimateParts)),
+              "each time of an estimate has its entry");
 
 // By how much it was off, as a root mean square, for variants of an H200 at sizes that nothing was
 // fitted to: what is said beside estimates of devices that nothing has run on.

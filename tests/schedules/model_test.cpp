@@ -458,10 +458,11 @@ TEST(ModelTest, WhoJoinsPartsHasNoTurn) {
   a = kernels::with_sm90_blocks(a);
   a.in_parts = true;
   const ir::Kernel machine = machine_of(kernels::attention_forward_sm90(a));
-  const ir::Binding sizes({{"batch", 1},
-                           {"queries", a.block_q},
-                           {"keys", std::int64_t{64} * a.block_k},
-                           {"multiprocessors", kCtas}});
+  const ir::Binding sizes(
+      {{"batch", 1},
+       {"queries", 3 * a.block_q},  // so that some join one tile and leave another
+       {"keys", std::int64_t{64} * a.block_k},
+       {"multiprocessors", kCtas}});
   for (int cta = 0; cta < kCtas; ++cta) {
     EXPECT_EQ(follow_cta(machine, sizes, cta, kCtas, kDevice).turns, 0) << cta;
   }

@@ -51,21 +51,13 @@ Json roofline_of(const std::optional<Work>& known, std::string_view target) {
 }
 
 Json cost_of(const schedules::Estimate& cost) {
+  Json parts = Json::object();
+  for (const schedules::EstimatePart& part : schedules::kEstimateParts) {
+    parts[std::string(part.key)] = cost.*part.seconds;
+  }
   return {{"seconds", cost.seconds},
           {"bound", cost.bound},
-          {"parts",
-           {{"products", cost.products},
-            {"special", cost.special},
-            {"arithmetic", cost.arithmetic},
-            {"shared", cost.shared},
-            {"tensor_memory", cost.tensor_memory},
-            {"loads", cost.loads},
-            {"zeros", cost.zeros},
-            {"additions", cost.additions},
-            {"stages", cost.stages},
-            {"memory", cost.memory},
-            {"exposed", cost.exposed},
-            {"turns", cost.turns}}},
+          {"parts", parts},
           {"ctas", cost.ctas},
           {"ctas_a_multiprocessor", cost.resident},
           {"shared_bytes", cost.shared_bytes}};

@@ -88,14 +88,9 @@ schedules::Estimate estimate_program(const FamilyMember::Lowered& lowered,
     if (sum.seconds > 0) {
       each.seconds += device.reached.next_launch_seconds - device.reached.launch_seconds;
     }
-    for (const auto part :
-         {&schedules::Estimate::seconds, &schedules::Estimate::products,
-          &schedules::Estimate::special, &schedules::Estimate::arithmetic,
-          &schedules::Estimate::shared, &schedules::Estimate::tensor_memory,
-          &schedules::Estimate::loads, &schedules::Estimate::zeros, &schedules::Estimate::additions,
-          &schedules::Estimate::stages, &schedules::Estimate::memory, &schedules::Estimate::exposed,
-          &schedules::Estimate::turns}) {
-      sum.*part += each.*part;
+    sum.seconds += each.seconds;
+    for (const schedules::EstimatePart& part : schedules::kEstimateParts) {
+      sum.*part.seconds += each.*part.seconds;
     }
     if (each.seconds < slowest) return;
     slowest = each.seconds;

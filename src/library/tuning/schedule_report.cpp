@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "library/library_build.h"
 #include "library/schedule_choice.h"
@@ -26,22 +25,12 @@ std::string cost_text(const schedules::Estimate& e, double product_flops) {
 
 // What each unit would take alone.
 std::string units_text(const schedules::Estimate& e) {
-  const std::pair<const char*, double> units[] = {{"tensor cores", e.products},
-                                                  {"exp2 and its like", e.special},
-                                                  {"arithmetic", e.arithmetic},
-                                                  {"shared memory", e.shared},
-                                                  {"tensor memory", e.tensor_memory},
-                                                  {"loads from L2", e.loads},
-                                                  {"copies of what no tensor has", e.zeros},
-                                                  {"additions to memory", e.additions},
-                                                  {"stages of rings", e.stages},
-                                                  {"memory", e.memory},
-                                                  {"pauses", e.exposed},
-                                                  {"turns of sums", e.turns}};
   std::string text;
-  for (const auto& [name, seconds] : units) {
+  for (const schedules::EstimatePart& part : schedules::kEstimateParts) {
+    const double seconds = e.*part.seconds;
     if (seconds <= 0) continue;
-    text += fmt::format("{}{} {:.4g}", text.empty() ? "  units, us  " : ", ", name, seconds * 1e6);
+    text +=
+        fmt::format("{}{} {:.4g}", text.empty() ? "  units, us  " : ", ", part.name, seconds * 1e6);
   }
   return text.empty() ? text : text + "\n";
 }
