@@ -180,7 +180,7 @@ Sm100BackwardPlan sm100_backward_plan(const Attention& a, Order order, KeySums k
         "take with_sm100_backward_blocks(attention): 128 queries and 128 keys, or 256 of a pair");
   }
   const bool is_pair = plan_case("pairs of CTAs for sm_100a", a.block_k > kRows);
-  if (!is_pair) check_dims(a, 128, caller);
+  check_dims(a, 128, caller, ", or schedule tile for wider ones");
   for (const auto& [name, dim] : {std::pair("dim", a.dim), {"dim_v", a.dim_v}}) {
     if (!is_pair || dim == 64 || dim == 128) continue;
     caller.refuse(std::string(name) + " is " + std::to_string(dim),
