@@ -143,8 +143,8 @@ TILEWRIGHT_API int32_t tilewright_kernel_scalar_count(const tilewright_kernel* k
 TILEWRIGHT_API const char* tilewright_kernel_scalar_name(const tilewright_kernel* kernel,
                                                          int32_t index);
 
-/* How many variants the kernel's rules choose among, by the sizes of a run: each is built once, for
- * all sizes. 0 for NULL. */
+/* How many variants the kernel's rules choose among for its options, by the sizes of a run: each is
+ * built once, for all sizes. 0 for NULL. */
 TILEWRIGHT_API int32_t tilewright_kernel_variant_count(const tilewright_kernel* kernel);
 /* Builds those variants that are not built yet. Without it the first run that needs one waits for
  * its build; only the one for the options' own sizes is built at creation. USAGE for a NULL kernel

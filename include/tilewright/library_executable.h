@@ -45,7 +45,7 @@ class LibraryExecutable {
     std::string name;  // "sm90 block_m=128 block_n=256"
     bool built = false;
   };
-  // All that the rules name and that exist for these options, in the rules' order.
+  // All that the rules may choose for these options, whatever the sizes, in the rules' order.
   std::vector<Variant> variants() const;
   // Builds all of them. Raises what compile() raises, at the first that cannot be built.
   void prepare() const;
