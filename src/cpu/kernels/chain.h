@@ -55,7 +55,7 @@ template <typename F>
 struct OfValue {
   TW_INLINE static Floats next(Floats value, const ReadyStep*, std::int64_t) { return F{}(value); }
 };
-// Its values take turns, where there are registers for four of them at once: AVX2 has 16.
+// Four of its values are computed at once.
 template <typename F>
 constexpr bool kTakesTurns = false;
 template <>
@@ -98,7 +98,7 @@ struct StepOf<F, Numbers<numbers...>> {
   static void take(const ReadyStep* step, std::int64_t column, Value<numbers>... given) {
     Floats values[] = {given...};
     if constexpr (kTakesTurns<F>) {
-      constexpr int kTurns = sizeof...(numbers) == 1 || kLanes == 8 ? 1 : 4;
+      constexpr int kTurns = sizeof...(numbers) == 1 ? 1 : 4;
       unrolled<static_cast<int>(sizeof...(numbers)) / kTurns>([&](auto part) {
         Floats some[kTurns];
         unrolled<kTurns>([&](auto i) { some[i.value] = values[part.value * kTurns + i.value]; });

@@ -246,6 +246,15 @@ TW_INLINE Floats load_as_floats(const float* from) {
 }
 template <>
 TW_INLINE Floats load_as_floats(const Bf16* from) {
+#if defined(__AVX2__) && !defined(__AVX512BW__)
+  // One permutation puts zeros between them. Each half of the vector has all to take from.
+  constexpr char kNone = -1;
+  const __m256i places = _mm256_setr_epi8(kNone, kNone, 0, 1, kNone, kNone, 2, 3, kNone, kNone, 4,
+                                          5, kNone, kNone, 6, 7, kNone, kNone, 8, 9, kNone, kNone,
+                                          10, 11, kNone, kNone, 12, 13, kNone, kNone, 14, 15);
+  const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  return (Floats)_mm256_shuffle_epi8(_mm256_broadcastsi128_si256(bits), places);
+#else
   HalfWords bits;
   __builtin_memcpy(&bits, from, sizeof(bits));
 #if defined(__AVX512BW__)
@@ -257,6 +266,7 @@ TW_INLINE Floats load_as_floats(const Bf16* from) {
   return (Floats)_mm512_maskz_permutexvar_epi16(0xaaaaaaaa, _mm512_load_si512(kPlaces), all);
 #else
   return reinterpret_cast<Floats>(__builtin_convertvector(bits, Words) << 16);
+#endif
 #endif
 }
 

@@ -277,12 +277,37 @@ TW_FLOATS1(rcp, 1 / a)
 TW_FLOATS1(tanh, tanh_of(a))
 TW_FLOATS1(log1p, log1p_of(a))
 TW_FLOATS1(expm1, expm1_of(a))
-TW_FLOATS1(erf, erf_of(a))
 TW_FLOATS1(floor, whole<Whole::down>(a))
 TW_FLOATS1(ceil, whole<Whole::up>(a))
 TW_FLOATS1(rint, whole<Whole::nearest>(a))
 #undef TW_FLOATS1
 #undef TW_FLOATS2
+
+// Of four vectors at once. Chains know the function by its type.
+struct erf_vector {};
+template <int count>
+TW_INLINE void store_erf(const float* from, float* to) {
+  Floats values[count];
+  unrolled<count>([&](auto i) { values[i.value] = load(from + i.value * kLanes); });
+  erf_of(values);
+  unrolled<count>([&](auto i) { store(to + i.value * kLanes, values[i.value]); });
+}
+void erf_f32(Shape shape, const Operand* x, Result y) {
+  Asking asking(shape.ahead);
+  for (std::int64_t row = 0; row < shape.rows; ++row) {
+    const Row<float> a(x[0], row, shape.columns);
+    float* const to = row_of<float>(y, row);
+    for_chunks(shape.columns, [&](std::int64_t column, std::int64_t count) {
+      const float* const p = a.chunk(column);
+      std::int64_t i = 0;
+      for (; i + Asking::kRound <= count; i += Asking::kRound) {
+        asking.next();
+        store_erf<4>(p + i, to + column + i);
+      }
+      for (; i < count; i += kLanes) store_erf<1>(p + i, to + column + i);
+    });
+  }
+}
 
 // Rounded once on every machine.
 #if !defined(__FMA__) && !defined(__aarch64__)

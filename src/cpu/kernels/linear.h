@@ -25,16 +25,28 @@ TW_INLINE void store_floats(float* to, const Floats (&values)[count]) {
     far ? store_far(at, values[i.value]) : store(at, values[i.value]);
   });
 }
-TW_INLINE HalfWords rounded_to_bf16(Floats value) {
+// The upper halves of the result are rounded to bf16.
+TW_INLINE Ints rounded_to_bf16(Floats value) {
   const Words bits = reinterpret_cast<Words>(value);
-  const Words rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
-  const Ints result = value == value ? reinterpret_cast<Ints>(rounded) : splat_int(0x7fff);
-  return __builtin_convertvector(result, HalfWords);
+  const Words rounded = bits + 0x7fff + ((bits >> 16) & 1);
+  return value == value ? reinterpret_cast<Ints>(rounded) : splat_int(0x7fff0000);
 }
 template <bool far>
 TW_INLINE void store_half_words(Bf16* to, HalfWords values) {
   far ? store_far(to, values) : static_cast<void>(__builtin_memcpy(to, &values, sizeof(values)));
 }
+#if defined(__AVX2__) && !defined(__AVX512F__)
+// Two vectors become one.
+template <bool far>
+TW_INLINE void store_upper_halves(Bf16* to, Ints first, Ints second) {
+  const __m256i halves =
+      _mm256_packus_epi32((__m256i)((Words)first >> 16), (__m256i)((Words)second >> 16));
+  constexpr int kInOrder = 0xd8;  // halves of 128 bits were packed each by itself
+  const Floats values = (Floats)_mm256_permute4x64_epi64(halves, kInOrder);
+  float* const at = reinterpret_cast<float*>(to);
+  far ? store_far(at, values) : store(at, values);
+}
+#endif
 template <bool far = false, int count>
 TW_INLINE void store_floats(Bf16* to, const Floats (&values)[count]) {
 #if defined(__AVX512BF16__)
@@ -48,8 +60,18 @@ TW_INLINE void store_floats(Bf16* to, const Floats (&values)[count]) {
     });
   }
 #endif
+#if defined(__AVX2__) && !defined(__AVX512F__)
+  if constexpr (count % 2 == 0) {
+    return unrolled<count / 2>([&](auto i) {
+      constexpr int kFirst = 2 * i.value;
+      store_upper_halves<far>(to + kFirst * kLanes, rounded_to_bf16(values[kFirst]),
+                              rounded_to_bf16(values[kFirst + 1]));
+    });
+  }
+#endif
   unrolled<count>([&](auto i) {
-    store_half_words<far>(to + i.value * kLanes, rounded_to_bf16(values[i.value]));
+    const Words halves = reinterpret_cast<Words>(rounded_to_bf16(values[i.value])) >> 16;
+    store_half_words<far>(to + i.value * kLanes, __builtin_convertvector(halves, HalfWords));
   });
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "cpu/kernels/vectors.h"
+#include "cpu/kernels/sixteen.h"
 
 // The functions of reals, as polynomials: one source, so that all sets that have a fused
 // multiply-add give the same bits. kernels.h says how far they err. The coefficients, highest power
@@ -118,49 +118,45 @@ TW_INLINE Floats tanh_of(Floats x) {
 // product while the others begin theirs.
 template <int count>
 TW_INLINE void erf_of(Floats (&x)[count]) {
-  alignas(64) constexpr float kPolynomials[][16] = {
-      {0.111089036f, 0.080831781f, 0.00815974362f, -0.052477017f, -0.0687321573f, -0.0471098833f,
-       -0.0150321443f, 0.00643181428f, 0.0129848523f, 0.010636651f, 0.00613417476f, 0.00277595548f,
-       0.00102876336f, 0.000319127779f, 8.39456043e-05f, 1.88838894e-05f},
-      {0.00025758511f, 0.126042277f, 0.181912526f, 0.150058642f, 0.0692901313f, -0.00566246593f,
-       -0.0441468768f, -0.0478918664f, -0.0344337821f, -0.0191510115f, -0.00868784729f,
-       -0.00329699251f, -0.00106175244f, -0.000292780256f, -6.95544513e-05f, -1.42976623e-05f},
-      {-0.376139522f, -0.309191197f, -0.146478385f, 0.0267797261f, 0.138365179f, 0.167535573f,
-       0.138753727f, 0.0901591107f, 0.0482239127f, 0.0217247475f, 0.00834993366f, 0.00276020193f,
-       0.000788987265f, 0.000195760193f, 4.22785051e-05f, 7.96484437e-06f},
-      {2.24626334e-07f, -0.264998108f, -0.43938446f, -0.482194632f, -0.415108114f, -0.295654297f,
-       -0.178398088f, -0.092357479f, -0.0413340367f, -0.016069822f, -0.00544532714f,
-       -0.00161203463f, -0.000417657371f, -9.48278757e-05f, -1.88872054e-05f, -3.30268745e-06f},
-      {1.12837923f, 1.06001425f, 0.87878263f, 0.642931104f, 0.415107518f, 0.236521125f,
-       0.118930288f, 0.0527749918f, 0.020666983f, 0.00714231841f, 0.00217828457f, 0.000586277689f,
-       0.00013925333f, 2.91891483e-05f, 5.39946859e-06f, 1.08e-6f},
-      {0.0f, 0.276326388f, 0.520499885f, 0.711155653f, 0.842700779f, 0.92290014f, 0.966105163f,
-       0.986671686f, 0.995322287f, 0.998537302f, 0.999593019f, 0.999899387f, 0.999977887f,
-       0.999995708f, 0.999999285f, 0.999999881f},
+  constexpr Sixteen kPolynomials[] = {
+      {{0.111089036f, 0.080831781f, 0.00815974362f, -0.052477017f, -0.0687321573f, -0.0471098833f,
+        -0.0150321443f, 0.00643181428f, 0.0129848523f, 0.010636651f, 0.00613417476f, 0.00277595548f,
+        0.00102876336f, 0.000319127779f, 8.39456043e-05f, 1.88838894e-05f}},
+      {{0.00025758511f, 0.126042277f, 0.181912526f, 0.150058642f, 0.0692901313f, -0.00566246593f,
+        -0.0441468768f, -0.0478918664f, -0.0344337821f, -0.0191510115f, -0.00868784729f,
+        -0.00329699251f, -0.00106175244f, -0.000292780256f, -6.95544513e-05f, -1.42976623e-05f}},
+      {{-0.376139522f, -0.309191197f, -0.146478385f, 0.0267797261f, 0.138365179f, 0.167535573f,
+        0.138753727f, 0.0901591107f, 0.0482239127f, 0.0217247475f, 0.00834993366f, 0.00276020193f,
+        0.000788987265f, 0.000195760193f, 4.22785051e-05f, 7.96484437e-06f}},
+      {{2.24626334e-07f, -0.264998108f, -0.43938446f, -0.482194632f, -0.415108114f, -0.295654297f,
+        -0.178398088f, -0.092357479f, -0.0413340367f, -0.016069822f, -0.00544532714f,
+        -0.00161203463f, -0.000417657371f, -9.48278757e-05f, -1.88872054e-05f, -3.30268745e-06f}},
+      {{1.12837923f, 1.06001425f, 0.87878263f, 0.642931104f, 0.415107518f, 0.236521125f,
+        0.118930288f, 0.0527749918f, 0.020666983f, 0.00714231841f, 0.00217828457f, 0.000586277689f,
+        0.00013925333f, 2.91891483e-05f, 5.39946859e-06f, 1.08e-6f}},
+      {{0.0f, 0.276326388f, 0.520499885f, 0.711155653f, 0.842700779f, 0.92290014f, 0.966105163f,
+        0.986671686f, 0.995322287f, 0.998537302f, 0.999593019f, 0.999899387f, 0.999977887f,
+        0.999995708f, 0.999999285f, 0.999999881f}},
   };
   constexpr float kLast = 0x1.effffep1f;  // where it is 1, and nearest to the last multiple
   constexpr float kRound = 0x1.8p21f;     // to quarters, which its last bits count
   Floats rest[count], sum[count];
-  Ints place[count];
+  Ints counts[count];
   unrolled<count>([&](auto i) {
     const Floats size = at_most(magnitude(x[i.value]), kLast);
     const Floats counted = size + kRound;
     rest[i.value] = size - (counted - kRound);
-    place[i.value] = bits_of(counted);
-    sum[i.value] = one_of_sixteen(kPolynomials[0], place[i.value]);
+    counts[i.value] = bits_of(counted);
   });
+  const Places<count> places(counts);
+  places.take(kPolynomials[0], sum);
   unrolled<5>([&](auto power) {
-    unrolled<count>([&](auto i) {
-      const Floats next = one_of_sixteen(kPolynomials[power.value + 1], place[i.value]);
-      sum[i.value] = fused(sum[i.value], rest[i.value], next);
-    });
+    Floats next[count];
+    places.take(kPolynomials[power.value + 1], next);
+    unrolled<count>(
+        [&](auto i) { sum[i.value] = fused(sum[i.value], rest[i.value], next[i.value]); });
   });
   unrolled<count>([&](auto i) { x[i.value] = with_sign(sum[i.value], x[i.value]); });
-}
-TW_INLINE Floats erf_of(Floats x) {
-  Floats one[1] = {x};
-  erf_of(one);
-  return one[0];
 }
 
 TW_INLINE Floats rsqrt_of(Floats x) { return 1 / square_root(x); }

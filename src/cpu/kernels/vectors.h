@@ -146,21 +146,6 @@ TW_INLINE bool is_zero(Ints x) {
 // A condition's lanes are 0 or all ones.
 TW_INLINE Floats choose(Ints condition, Floats yes, Floats no) { return condition ? yes : no; }
 
-// Of each lane the number at its place, of which the last four bits count.
-TW_INLINE Floats one_of_sixteen(const float (&numbers)[16], Ints places) {
-#if defined(__AVX512F__)
-  return _mm512_permutexvar_ps((__m512i)places, _mm512_loadu_ps(numbers));
-#elif defined(__AVX2__)
-  const __m256 low = _mm256_permutevar8x32_ps(_mm256_loadu_ps(numbers), (__m256i)places);
-  const __m256 high = _mm256_permutevar8x32_ps(_mm256_loadu_ps(numbers + 8), (__m256i)places);
-  return _mm256_blendv_ps(low, high, (__m256)(places << 28));
-#else
-  Floats result;
-  for (int i = 0; i < kLanes; ++i) result[i] = numbers[places[i] & 15];
-  return result;
-#endif
-}
-
 // a * b + c, rounded once where the machine can: on x86-64-v2 the product is rounded too.
 TW_INLINE Floats fused(Floats a, Floats b, Floats c) {
 #if defined(__AVX512F__)
