@@ -19,7 +19,6 @@ Arguments with_strides(Arguments arguments) {
   return arguments;
 }
 
-// Workspaces and signals are the runtime's: zeros at first. A launch has to leave workspaces zero.
 // Where accesses are remembered from, so that a fault names the same bytes in every run.
 constexpr std::size_t kAlignment = ShadowBlock::kBytes;
 
@@ -29,6 +28,7 @@ std::int32_t* aligned(std::vector<std::int32_t>& words) {
   return static_cast<std::int32_t*>(std::align(kAlignment, 0, data, room));
 }
 
+// Workspaces and signals are the runtime's: zeros at first. A launch has to leave workspaces zero.
 // Scratch memory is NaN at first, which shows in whatever is made of it.
 struct Workspaces {
   OwnedMemory own;
