@@ -157,7 +157,7 @@ TEST(SequenceParallelAttentionTest, GradientsOfAllHeadsAtOnce) {
   EXPECT_THAT(refusal(), HasSubstr("fix: take a multiple of 16 up to 128; or "
                                    "sequence_parallel_attention_backward_sm90, which takes it"));
   o.attention.dim = 24;
-  EXPECT_THAT(refusal(), HasSubstr("fix: take a multiple of 16 up to 256, or run it on"));
+  EXPECT_THAT(refusal(), HasSubstr("fix: take a multiple of 16 up to 256, or take the target cpu"));
   o.attention.dim = 32;
   o.ranks = 3;
   EXPECT_THAT(refusal(), HasSubstr("kv_heads is 4, for 3 ranks"));
