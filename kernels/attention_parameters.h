@@ -19,7 +19,7 @@ int l2_bytes(const Attention& a);
 
 // What an explicit schedule that refuses something adds to its fix: products of the tile form's own
 // schedule take no more.
-inline constexpr const char* kOtherTarget = ", or run it on the interpreter";
+inline constexpr const char* kOtherTarget = ", or take the target cpu";
 
 // Raises unless the products of an explicit schedule take the dims, multiples of 16 up to `widest`.
 // `otherwise` ends the fix.

@@ -93,7 +93,7 @@ Placement::Placement(const ir::Kernel& kernel)
   });
   if (rows == 0) {
     Diagnostic(kernel.where, "schedule: \"" + kernel.name + "\" has no product")
-        .fix("run it on the interpreter, or write it at the explicit level")
+        .fix("take the target cpu, or write it at the explicit level")
         .raise();
   }
   ir::for_each(kernel.body, [&](const Operation& o) {

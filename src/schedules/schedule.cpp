@@ -50,7 +50,7 @@ Scheduled schedule_for_target(const ir::Kernel& traced, std::int64_t reserved) {
   }
   Diagnostic(tile.where, "\"" + tile.name + "\": " + target.name + " has no schedule for it" +
                              (has_products(tile) ? ", which has products" : ""))
-      .fix("write it at the explicit level, or run it on the interpreter")
+      .fix("write it at the explicit level, or take the target cpu")
       .raise();
 }
 

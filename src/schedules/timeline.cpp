@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "schedules/completed_barriers.h"
 #include "schedules/followed_copies.h"
 #include "schedules/followed_scalars.h"
 #include "schedules/followed_words.h"
@@ -38,32 +39,12 @@ bool has_loop(const ir::Block& block) {
   return found;
 }
 
-// Barriers that copies to shared memory complete, those that products in tensor memory do, and
-// those that threads of other CTAs do.
-struct Completed {
-  std::set<ValueId> by_copies, by_products, by_others;
-  explicit Completed(const ir::Kernel& kernel) {
-    ir::for_each(kernel.body, [&](const Operation& operation) {
-      constexpr std::size_t kWithCta = 3;  // operands of an arrival at another CTA's
-      if (operation.op == Op::mbarrier_arrive && operation.operands.size() == kWithCta) {
-        by_others.insert(operation.operands[0]);
-      }
-      const Family family = ir::info(operation.op).family;
-      if (family != Family::bulk_copy && family != Family::tensor_commit) return;
-      for (const ValueId operand : operation.operands) {
-        if (!kernel.type(operand).is(ir::Type::Kind::mbarriers)) continue;
-        (family == Family::bulk_copy ? by_copies : by_products).insert(operand);
-      }
-    });
-  }
-};
-
 // The warps of a role, in step.
 class Follower {
  public:
   Follower(const ir::Kernel& kernel, const ir::Binding& binding, std::int64_t cta,
            std::int64_t ctas, const target::Device& device, HandedNumbers::Written& numbers,
-           TurnsOfSums& turns, const Completed& completed, CtaTimeline& total)
+           TurnsOfSums& turns, const CompletedBarriers& completed, CtaTimeline& total)
       : kernel_(kernel),
         binding_(binding),
         limits_(target::target_of(kernel).limits),
@@ -446,7 +427,7 @@ class Follower {
   double loaded_before_ = 0;   // the turn of the outermost of them
   std::set<ValueId> by_rank_;  // what depends on the place in the cluster, but for a loop's values
   int ranks_ = 0;              // conditions around that do
-  const Completed& completed_;
+  const CompletedBarriers& completed_;
 };
 
 void Follower::control(const Operation& operation) {
@@ -580,7 +561,7 @@ CtaTimeline follow_cta(const ir::Kernel& machine, const ir::Binding& binding, st
   CtaTimeline total;
   HandedNumbers::Written numbers;
   TurnsOfSums turns;
-  const Completed completed(machine);
+  const CompletedBarriers completed(machine);
   const auto follow = [&](const ir::Block& body, std::int64_t warps, const Follower& start) {
     Follower role = start;
     role.clock().set_warps(warps);

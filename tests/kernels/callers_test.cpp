@@ -50,7 +50,7 @@ TEST(Callers, OfAttentionForHopper) {
     misuse("attention_varlen_forward_sm90(", parts, [&] { attention_varlen_forward_sm90(a); });
   };
   refused({.dim = 40}, {"dim is 40", "fix: take a multiple of 16 up to 256"});
-  refused({.dim_v = 272}, {"dim_v is 272", "or run it on the interpreter"});
+  refused({.dim_v = 272}, {"dim_v is 272", "or take the target cpu"});
   refused({.dtype = f8e4m3}, {"dtype is f8e4m3", "fix: take bf16"});
   refused({.dtype = f32}, {"dtype is f32", "fix: take bf16 or f16"});
   refused({.block_q = 96}, {"block_q is 96", "fix: take 64, 128 or 192"});

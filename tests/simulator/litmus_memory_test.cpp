@@ -476,5 +476,56 @@ TEST(LitmusMemory, CtasOfOneLaunchAreNotOrdered) {
   expect_clean(litmus(role("a", 0, 1, "    %61: i32 = atomic_add %90, %3, %1\n"), {1, 128, 1, 3}));
 }
 
+// Tiles from a counter, which store to the same place. A CTA that runs alone takes both of them.
+TEST(LitmusMemory, CtasThatCountRunBesideEachOtherInSomeLaunches) {
+  std::string body;
+  for (int turn = 0; turn < 8; ++turn) {
+    body += fmt::format(
+        "    %{0}: i32 = atomic_add %90, %3, %1 {{semantics = \"relaxed\", scope = \"gpu\"}}\n"
+        "    %{1}: bool = lt %{0}, %8\n"
+        "    if_then %{1} () {{\n"
+        "      store_registers %92, %30, %0, %0, %16, %16 {{sizes = [16, 16], layout = "
+        "register_layout[16x16|r:8@1:2|l:2@1:1,16@0:1]}}\n      yield\n    }} () {{\n      yield\n "
+        "   }}\n",
+        61 + 2 * turn, 62 + 2 * turn);
+  }
+  const std::string text = litmus(role("a", 0, 1, body), {1, 128, 1, 2});
+  ir::verify(ir::parse_text(text, "kernel.tw"));
+  int found = 0;
+  MachineOptions options;
+  OwnedMemory owned;
+  options.owned = &owned;
+  for (options.seed = 0; options.seed < kLitmusSeeds; ++options.seed) {
+    for (options.launch = 0; options.launch < 2; ++options.launch) {
+      const MachineReport report = run_litmus(text, options);
+      if (report.ok()) continue;
+      ++found;
+      EXPECT_EQ(report.faults[0].kind, "race");
+      EXPECT_EQ((options.seed + options.launch) % 2, 1u);
+    }
+  }
+  EXPECT_GT(found, 0);
+}
+
+// Wherever the host puts it.
+TEST(LitmusMemory, ARaceInScratchNamesTheSameBytesInEveryRun) {
+  const std::string y = "inout Y: bf16[16, 16] = %92\n";
+  const std::string store =
+      "    store_registers %93, %31, %0, %0, %16, %17 {sizes = [16, 8], layout = "
+      "register_layout[16x8|r:2@1:1,2@0:8|l:4@1:2,8@0:1]}\n";
+  const std::string text = changed(litmus(role("a", 0, 1, store), {1, 128, 1, 2}), y,
+                                   y + "scratch left: f32[16, 32] = %93\n");
+  ir::verify(ir::parse_text(text, "kernel.tw"));
+  std::set<std::string> messages;
+  std::vector<std::vector<std::int32_t>> others;
+  for (std::size_t i = 0; i < 16; ++i) {
+    others.emplace_back(508 + 20 * i);  // as long as the scratch memory, and longer
+    const MachineReport report = run_litmus(text);
+    ASSERT_FALSE(report.ok());
+    messages.insert(report.faults[0].message);
+  }
+  EXPECT_EQ(messages.size(), 1u) << fmt::format("{}", fmt::join(messages, "\n"));
+}
+
 }  // namespace
 }  // namespace tilewright::simulator

@@ -83,7 +83,6 @@ typedef Floats4 StoredFloats4 __attribute__((aligned(2), may_alias));
 TW_INLINE Floats load(const float* p) { return *reinterpret_cast<const StoredFloats*>(p); }
 TW_INLINE void store(float* p, Floats x) { *reinterpret_cast<StoredFloats*>(p) = x; }
 TW_INLINE Floats4 load4(const float* p) { return *reinterpret_cast<const StoredFloats4*>(p); }
-TW_INLINE void store4(float* p, Floats4 x) { *reinterpret_cast<StoredFloats4*>(p) = x; }
 
 // The same past the caches, for a multiple of the vector's bytes. No line is read to be written.
 TW_INLINE void store_far(float* p, Floats x) {

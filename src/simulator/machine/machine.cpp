@@ -1,5 +1,8 @@
 #include "simulator/machine/machine.h"
 
+#include <cstddef>
+#include <memory>
+
 #include "simulator/core/core_machine.h"
 #include "simulator/machine/control_only.h"
 #include "simulator/machine/recorder.h"
@@ -14,6 +17,15 @@ Arguments with_strides(Arguments arguments) {
     if (tensor.strides.empty()) tensor.strides = row_major_strides(tensor.shape);
   }
   return arguments;
+}
+
+// Where accesses are remembered from, so that a fault names the same bytes in every run.
+constexpr std::size_t kAlignment = ShadowBlock::kBytes;
+
+std::int32_t* aligned(std::vector<std::int32_t>& words) {
+  void* data = words.data();
+  std::size_t room = words.size() * sizeof(std::int32_t);
+  return static_cast<std::int32_t*>(std::align(kAlignment, 0, data, room));
 }
 
 // Workspaces and signals are the runtime's: zeros at first. A launch has to leave workspaces zero.
@@ -31,15 +43,16 @@ struct Workspaces {
       if (!parameter.is_owned()) continue;
       const bool is_scratch = parameter.kind == ir::Parameter::Kind::scratch;
       if (is_first) {
-        memory.emplace_back(static_cast<std::size_t>(parameter.element_count()),
-                            is_scratch ? std::int32_t{-1} : std::int32_t{0});
+        memory.emplace_back(
+            static_cast<std::size_t>(parameter.element_count()) + kAlignment / sizeof(std::int32_t),
+            is_scratch ? std::int32_t{-1} : std::int32_t{0});
       }
       std::vector<std::int32_t>& words = memory.at(next++);
       arguments.tensors.push_back({parameter.name,
                                    parameter.dtype,
                                    parameter.constant_shape(),
                                    {},
-                                   reinterpret_cast<std::byte*>(words.data()),
+                                   reinterpret_cast<std::byte*>(aligned(words)),
                                    {}});
     }
   }
@@ -59,9 +72,9 @@ struct Workspaces {
     std::size_t next = 0;
     for (const ir::Parameter& parameter : kernel.parameters) {
       if (!parameter.is_owned()) continue;
-      const std::vector<std::int32_t>& values = memory[next++];
+      const std::int32_t* const values = aligned(memory[next++]);
       if (!parameter.is_workspace()) continue;
-      for (std::size_t i = 0; i < values.size(); ++i) {
+      for (std::int64_t i = 0; i < parameter.element_count(); ++i) {
         if (values[i] == 0) continue;
         report.faults.push_back({"workspace", parameter.where, last_change(kernel, parameter.value),
                                  "workspace " + parameter.name + "[" + std::to_string(i) + "] is " +

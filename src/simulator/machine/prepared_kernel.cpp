@@ -47,6 +47,11 @@ PreparedKernel Preparation::run() {
   prepared_.cluster = kernel_.cluster;
   prepared_.cta_pairs = kernel_.cta_pairs;
   prepared_.cooperative = ir::is_cooperative(kernel_);
+  ir::for_each(kernel_.body, [&](const ir::Operation& operation) {
+    const ir::OpInfo& info = ir::info(operation.op);
+    prepared_.changes_words = prepared_.changes_words ||
+                              (info.family == ir::Family::word && info.writes(ir::Memory::global));
+  });
   if (prepared_.ctas > INT32_MAX) {
     Diagnostic(kernel_.where, fmt::format("kernel {} has {} CTAs, and a grid takes {}",
                                           kernel_.name, prepared_.ctas, INT32_MAX))

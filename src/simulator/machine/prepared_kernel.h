@@ -332,6 +332,7 @@ struct PreparedKernel {
   SourceLocation where;
   const ir::Kernel* source = nullptr;  // what it was prepared from, and lives as long
   bool cooperative = false;            // all CTAs have to run at once
+  bool changes_words = false;          // of global memory, such as a counter of tiles
   bool valued = true;  // else bytes in shared memory and in tensors have no values, but for scalars
   int warps = 0;
   std::int64_t ctas = 0, cluster = 1, shared_bytes = 0;

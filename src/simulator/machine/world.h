@@ -89,6 +89,8 @@ class World {
   const Launch* holder(int rank) const;
 
  private:
+  // Whether as many of its CTAs run at once as the GPU has places for.
+  bool fills_gpu(const PreparedKernel& kernel) const;
   bool has_place(const Launch& launch) const;
   // Ends what is over and starts clusters where there are places.
   void settle();
