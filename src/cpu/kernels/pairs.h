@@ -4,7 +4,8 @@
 #include "cpu/kernels/tables.h"
 
 // Products of bf16 whose terms come in pairs, by an instruction that adds two of them at once. It
-// takes subnormals for 0 and rounds inside of a pair.
+// takes subnormals for 0 and rounds inside of a pair. Sets without it have nothing of this.
+#if defined(__AVX512BF16__) || defined(__aarch64__)
 namespace tilewright::cpu::TW_LEVEL {
 namespace {
 
@@ -233,3 +234,4 @@ void product_in_pairs(const Product& p) {
 
 }  // namespace
 }  // namespace tilewright::cpu::TW_LEVEL
+#endif
