@@ -144,6 +144,9 @@ const Case kCases[] = {
     {4, 96, 520},
     {3, 64, 40},
     {2, 50, 300, Order::rows, Order::columns},
+    {1, 40, 135, Order::rows, Order::columns},
+    {1, 33, 508, Order::rows, Order::columns},  // b's columns are few sets of a cache, of f32
+    {1, 88, 21},
     {130, 20, 35, Order::columns, Order::rows},  // a lies the other way round
     {520, 3, 6, Order::columns, Order::rows},    // and its terms more than 2 KB apart
 };

@@ -4,7 +4,8 @@
 #include "cpu/kernels/tables.h"
 
 // Products of bf16 whose terms come in pairs, by an instruction that adds two of them at once. It
-// takes subnormals for 0 and rounds inside of a pair.
+// takes subnormals for 0 and rounds inside of a pair. Sets without it have nothing of this.
+#if defined(__AVX512BF16__) || defined(__aarch64__)
 namespace tilewright::cpu::TW_LEVEL {
 namespace {
 
@@ -142,6 +143,20 @@ TW_INLINE Floats load_pairs(const std::uint16_t* first, const std::uint16_t* sec
   return reinterpret_cast<Floats>(words(first) | words(second) << 16);
 }
 
+struct RowsOfPairs {
+  Matrix b;
+  std::int64_t count;  // of b's rows
+  TW_INLINE void ask_ahead_of(std::int64_t pair, std::int64_t column) const {
+    const auto at = [&](std::int64_t i) { return element<std::uint16_t>(b, i, column); };
+    prefetch_rows(2 * pair, count, at);
+    prefetch_rows(2 * pair + 1, count, at);
+  }
+  TW_INLINE Floats load(std::int64_t pair, std::int64_t column) const {
+    return load_pairs(element<std::uint16_t>(b, 2 * pair, column),
+                      element<std::uint16_t>(b, 2 * pair + 1, column));
+  }
+};
+
 // Whether all lie so that they can be read in place.
 bool multiply_few_rows(const Product& p, PairRows pairs, float* buffer) {
   if (p.k % 2 != 0 || pairs.stride % 4 != 0) return false;
@@ -157,16 +172,7 @@ bool multiply_few_rows(const Product& p, PairRows pairs, float* buffer) {
     return true;
   }
   if (p.b.column_stride != 2 || p.n % kLanes != 0) return false;
-  multiply_rows(
-      p, p.k / 2, a,
-      [&](std::int64_t pair, std::int64_t column) {
-        const auto at = [&](std::int64_t i) { return element<std::uint16_t>(p.b, i, column); };
-        const std::int64_t first = 2 * pair;
-        prefetch_rows(first, p.k, at);
-        prefetch_rows(first + 1, p.k, at);
-        return load_pairs(at(first), at(first + 1));
-      },
-      add);
+  multiply_rows(p, p.k / 2, a, RowsOfPairs{p.b, p.k}, add);
   return true;
 }
 
@@ -228,3 +234,4 @@ void product_in_pairs(const Product& p) {
 
 }  // namespace
 }  // namespace tilewright::cpu::TW_LEVEL
+#endif

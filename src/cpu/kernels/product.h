@@ -136,6 +136,20 @@ FloatRows a_as_floats(const Product& p, float* scratch) {
   return rows;
 }
 
+struct RowsOfFloats {
+  const float* data;
+  std::int64_t stride, count;
+  TW_INLINE const float* at(std::int64_t i, std::int64_t column) const {
+    return data + i * stride + column;
+  }
+  TW_INLINE void ask_ahead_of(std::int64_t i, std::int64_t column) const {
+    prefetch_rows(i, count, [&](std::int64_t row) { return at(row, column); });
+  }
+  TW_INLINE Floats load(std::int64_t i, std::int64_t column) const {
+    return cpu::TW_LEVEL::load(at(i, column));
+  }
+};
+
 // Whether b lies so that it can be read in place.
 template <Rounding rounding>
 bool multiply_few_rows(const Product& p, FloatRows a, float* buffer) {
@@ -148,15 +162,7 @@ bool multiply_few_rows(const Product& p, FloatRows a, float* buffer) {
     return true;
   }
   if (p.b.column_stride != 4 || p.b.row_stride % 4 != 0 || p.n % kLanes != 0) return false;
-  const std::int64_t stride = p.b.row_stride / 4;
-  multiply_rows(
-      p, p.k, a,
-      [&](std::int64_t i, std::int64_t column) {
-        const auto at = [&](std::int64_t row) { return b + row * stride + column; };
-        prefetch_rows(i, p.k, at);
-        return load(at(i));
-      },
-      add);
+  multiply_rows(p, p.k, a, RowsOfFloats{b, p.b.row_stride / 4, p.k}, add);
   return true;
 }
 
