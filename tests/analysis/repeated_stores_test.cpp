@@ -49,7 +49,7 @@ TEST(RepeatedStores, AxesThatSayNothingOfThePlace) {
 }
 
 TEST(RepeatedStores, EveryWayToSayThePlace) {
-  // By a start, a limit, a condition, the turns of a loop, a loop's variable, a loaded number.
+  // By a start, a limit, a condition, a loop's variable, what a loop changes, a loaded number.
   EXPECT_THAT(
       axes_of([](const Tensor&, const Tensor& Y, const Dim& rows, const Index& x, const Index& y) {
         store(Y(rows.block(2 * x + y, 8), all), zeros({8, 32}, i32));
@@ -67,16 +67,16 @@ TEST(RepeatedStores, EveryWayToSayThePlace) {
       ElementsAre());
   EXPECT_THAT(
       axes_of([](const Tensor&, const Tensor& Y, const Dim&, const Index& x, const Index& y) {
-        for (Index i : range(x, x + y)) store(Y(i, all), zeros({32}, i32));
+        Cell<Index> last{0};
+        for (Index i : range(x, x + y)) last = i;
+        store(Y(last, all), zeros({32}, i32));
       }),
       ElementsAre());
   EXPECT_THAT(
       axes_of([](const Tensor&, const Tensor& Y, const Dim&, const Index& x, const Index& y) {
         Cell<Index> place{x};
-        for ([[maybe_unused]] Index i : range(4)) {
-          store(Y(place, all), zeros({32}, i32));
-          place = place + y;
-        }
+        for ([[maybe_unused]] Index i : range(4)) place = place + y;
+        store(Y(place, all), zeros({32}, i32));
       }),
       ElementsAre());
   EXPECT_THAT(axes_of([](const Tensor& X, const Tensor& Y, const Dim&, const Index& x,
@@ -84,7 +84,9 @@ TEST(RepeatedStores, EveryWayToSayThePlace) {
               ElementsAre());
   EXPECT_THAT(
       axes_of([](const Tensor& X, const Tensor& Y, const Dim&, const Index& x, const Index&) {
-        for (Index i : range(load_index(X(0, 0)))) store(Y(x + i, all), zeros({32}, i32));
+        Cell<Index> last{x};
+        for (Index i : range(load_index(X(0, 0)))) last = x + i;
+        store(Y(last, all), zeros({32}, i32));
       }),
       ElementsAre());
 }
@@ -100,17 +102,21 @@ TEST(RepeatedStores, LoopsAreLeftOut) {
 
 TEST(RepeatedStores, ALaunchThatMakesOne) {
   const std::vector<RepeatedStore> stores = {{{"own.cpp", 7}, 1, 2}};
-  const auto launch = [&](std::int64_t z, std::int64_t rows) {
-    check_repeated_stores(stores, {4, 4, z}, {{"X", i32, {8}, {1}}, {"Y", i32, {rows}, {1}}});
+  const auto launch = [&](const std::vector<std::int64_t>& grid, std::int64_t rows) {
+    check_repeated_stores(stores, grid, {{"X", i32, {8}, {1}}, {"Y", i32, {rows}, {1}}});
   };
-  EXPECT_NO_THROW(launch(1, 8));
-  EXPECT_NO_THROW(launch(0, 8));
-  EXPECT_NO_THROW(launch(3, 0));
-  EXPECT_THAT(
-      test::usage_error_of([&] { launch(3, 8); }),
-      AllOf(HasSubstr("own.cpp:7: error: store: all 3 blocks along axis 2 of the grid store "
-                      "the same elements of Y"),
-            HasSubstr("fix: ")));
+  EXPECT_NO_THROW(launch({4, 4, 1}, 8));
+  EXPECT_NO_THROW(launch({4, 4, 0}, 8));
+  EXPECT_NO_THROW(launch({4, 0, 3}, 8));
+  EXPECT_NO_THROW(launch({4, 4, 3}, 0));
+  for (const std::int64_t blocks : {2, 3}) {
+    EXPECT_THAT(test::usage_error_of([&] {
+                  launch({4, 4, blocks}, 8);
+                }),
+                AllOf(HasSubstr("own.cpp:7: error: store: all " + std::to_string(blocks) +
+                                " blocks along axis 2 of the grid store the same elements of Y"),
+                      HasSubstr("fix: ")));
+  }
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "tilewright/check_gradients.h"
 #include "common/error_text.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -93,6 +94,9 @@ TEST(CheckGradients, OfAUsersPair) {
     // bf16's, and no more than a few of them.
     EXPECT_GT(each.own_error, 1e-4);
     EXPECT_LT(each.own_allowed, 2e-2);
+    EXPECT_THAT(report.text(),
+                HasSubstr(fmt::format("by differences {:.9g}, by {} {:.9g}\n", each.by_differences,
+                                      each.gradient, each.by_gradient)));
   }
   EXPECT_THAT(report.text(), HasSubstr("dX, the gradient of X: ok"));
 }

@@ -335,6 +335,7 @@ TEST(Binding, DimsWithinAnExpressionAloneAreShown) {
             std::string::npos)
       << neither;
   EXPECT_NE(other.find("the dim g has no value"), std::string::npos) << other;
+  EXPECT_NE(other.find("it stands within (m * g) alone"), std::string::npos) << other;
 }
 
 TEST(Binding, UnboundAndUnknownDimsAreErrors) {

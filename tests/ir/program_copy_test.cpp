@@ -80,13 +80,17 @@ TEST(ProgramCopy, NothingIsNoPiece) { expect_pieces({{3, 0, 5}, {60, 10, 1}, {20
 TEST(ProgramParts, AreOutsideWhereNoStartFits) {
   for (std::int64_t low = -3; low <= 6; ++low) {
     for (std::int64_t high = low; high <= 6; ++high) {
-      const Dim start = Dim::symbol("start", {1, low, high});
+      std::vector<Dim> starts{Dim::symbol("start", {1, low, high})};
+      if (low == high) starts.emplace_back(low);
       for (std::int64_t size = -1; size <= 7; ++size) {
         for (std::int64_t extent = 0; extent <= 5; ++extent) {
           const bool fits =
               size >= 0 && high >= 0 && std::max<std::int64_t>(low, 0) + size <= extent;
-          EXPECT_EQ(is_outside({start}, {size}, {extent}), !fits)
-              << low << " to " << high << ", " << size << " of " << extent;
+          for (const Dim& start : starts) {
+            EXPECT_EQ(is_outside({start}, {size}, {extent}), !fits)
+                << start.to_string() << ", " << low << " to " << high << ", " << size << " of "
+                << extent;
+          }
         }
       }
     }

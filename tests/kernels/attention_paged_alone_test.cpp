@@ -73,6 +73,11 @@ std::vector<AloneCase> alone_cases() {
   list.push_back({"sim:sm_90a", "sm90_planned", "attention_paged", chunks});
   list.push_back({"sim:sm_90a", "sm90_planned", "attention_paged_fp8", decode});
   list.push_back({"sim:sm_90a", "sm90_planned", "attention_paged_mla", latent});
+  // Sequences that fill the GPU have several parts too.
+  std::vector<std::string> many = decode;
+  many.emplace_back("batch=40");
+  list.push_back({"cpu", "tile", "attention_paged", many});
+  list.push_back({"sim:sm_90a", "sm90_split", "attention_paged", many});
   return list;
 }
 INSTANTIATE_TEST_SUITE_P(Sizes, PagedAlone, testing::ValuesIn(alone_cases()));

@@ -79,7 +79,9 @@ TEST(Lengths, BadListsAreNamed) {
   EXPECT_THAT(refusal_of({"lengths_q=1.5"}, {}), HasSubstr("set lengths_q=128,77,0"));
   EXPECT_THAT(refusal_of({"lengths_q=99999999999999999999"}, {}),
               HasSubstr("'99999999999999999999' is no length"));
-  EXPECT_THAT(refusal_of({"lengths_q=2000000000,2000000000"}, {}), HasSubstr("the sum is more"));
+  EXPECT_THAT(refusal_of({"lengths_q=2000000000,2000000000"}, {}),
+              HasSubstr("'2000000000,2000000000': the sum is more than "));
+  EXPECT_THAT(refusal_of({"lengths_q=2000000000,2000000000"}, {}), HasSubstr("fix: set fewer or"));
 }
 
 TEST(Lengths, ThatDisagreeAreNamedWithBothValues) {

@@ -212,6 +212,13 @@ TEST(PtxTensorMemory, AShiftMovesEightColumnsDown) {
   EXPECT_EQ(
       behind("add.u32 %r3, %r3, 0x10000;\n@%p5 tcgen05.shift.cta_group::1.down [%r3];", 0).fault(),
       "tensor_memory");
+  // Of 16 columns that were written, and of those behind them.
+  for (const int first : {0, 1, 8, 9, 16, 24}) {
+    const std::string shift = "add.u32 %r3, %r3, {};\n@%p5 tcgen05.shift.cta_group::1.down [%r3];";
+    EXPECT_EQ(behind(fmt::format(fmt::runtime(shift), first), 0).fault(),
+              first <= 8 ? "" : "uninitialised")
+        << first;
+  }
 }
 
 // 32 rows of 16 bytes, in core matrices of 128, of which word w has the number w.

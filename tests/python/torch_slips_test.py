@@ -6,6 +6,7 @@ import pathlib
 import pickle
 import tempfile
 import unittest
+from functools import partial
 
 import tilewright
 import torch
@@ -306,6 +307,10 @@ class Slips(unittest.TestCase):
                 (lambda: rotary(Q, ANGLES, ANGLES, positions=zeros(2, 8, dtype=I32) + 8),
                  "positions has 8, of 8")):
             self.refused(call, *parts)
+        for rows in range(8):
+            angles, positions = ANGLES[:rows], zeros(2, 8, dtype=I32) + rows
+            self.refused(partial(rotary, Q, angles, angles, positions=positions),
+                         f"positions has {rows}, of {rows}")
 
     def test_packing(self):
         for call, *parts in (

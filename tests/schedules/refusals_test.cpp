@@ -46,6 +46,35 @@ TEST(Refusals, AWidthThatProductsDoNotTake) {
           });
 }
 
+// Warps that decide each for itself would not all come to the product.
+TEST(Refusals, AProductInAConditionThatEachWarpDecides) {
+  using Ask = std::function<Condition(const Condition& first, const Tile& sums)>;
+  const auto product = [](const Ask& ask) {
+    return [ask](Kernel& kernel) {
+      const Tensor A = kernel.in("A", bf16, {128, 64}), B = kernel.in("B", bf16, {64, 64});
+      const Tensor C = kernel.out("C", f32, {128, 64});
+      const Tile a = load(A(all, all)), b = load(B(all, all)).T();
+      Var sum{dot(a, b)};
+      const Condition first = Index(kernel.dim("step")) == 0;
+      when(ask(first, sum), [&] { sum = dot(a, b, sum); });
+      store(C(all, all), sum);
+    };
+  };
+  const Ask asks[] = {
+      [](const Condition&, const Tile& sums) { return any_nearby(sums > 0); },
+      [](const Condition& first, const Tile& sums) { return first && any_nearby(sums > 0); },
+      [](const Condition& first, const Tile& sums) { return any_nearby(sums > 0) || first; },
+      [](const Condition&, const Tile& sums) { return !any_nearby(sums > 0); }};
+  for (const Ask& ask : asks) {
+    SCOPED_TRACE(&ask - asks);
+    refuses("dot(", {"in a condition that each warp decides", "fix: ask any(...)"}, product(ask));
+  }
+  Kernel kernel("asked");
+  kernel.grid(1);
+  product([](const Condition& first, const Tile& sums) { return first && any(sums > 0); })(kernel);
+  EXPECT_NO_THROW(compile(kernel, "sm_90a"));
+}
+
 // Which ptxas ends at, wherever else the kernel has room.
 TEST(Refusals, AProductOfMoreRegistersThanAThreadHas) {
   const auto product = [](int rows, int columns) {

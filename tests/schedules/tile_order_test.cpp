@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "check/machine_events.h"
@@ -37,12 +38,13 @@ Kernel triangle(const End& first, const End& last) {
 }
 
 // How many blocks of B each tile loads, in the order in which the only CTA takes the tiles.
-std::vector<int> lengths(const Kernel& kernel) {
+std::vector<int> lengths(const Kernel& kernel, std::int64_t rows_of_b = kRowBlocks * kTileRows) {
   const ir::Kernel machine =
       compiler::compile_to_machine(kernel.finish(), ir::default_target()).kernel;
   std::vector<HostTensor> tensors;
-  for (const DType dtype : {bf16, bf16, f32}) {
-    tensors.push_back(HostTensor::zeros(dtype, {kHeads, kRowBlocks * kTileRows, 64}));
+  const std::int64_t rows = kRowBlocks * kTileRows;
+  for (const auto& [dtype, size] : {std::pair(bf16, rows), {bf16, rows_of_b}, {f32, rows}}) {
+    tensors.push_back(HostTensor::zeros(dtype, {kHeads, size, 64}));
   }
   Arguments arguments;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
@@ -76,6 +78,25 @@ TEST(TileOrder, LongTilesComeFirst) {
                              [](const Index& x) { return x + 1; })),
             falling);
   EXPECT_EQ(lengths(triangle([](const Index& x) { return x; }, blocks)), falling);
+}
+
+// Heads whose B has 32 MB together are taken at a time. The second one's tiles are the longer.
+TEST(TileOrder, HeadsThatStayInL2TogetherTakeTurns) {
+  Kernel kernel("heads");
+  const Dim m = kernel.dim("m"), n = kernel.dim("n");
+  const Tensor A = kernel.in("A", bf16, {kHeads, m, 64}), B = kernel.in("B", bf16, {kHeads, n, 64});
+  const Tensor C = kernel.out("C", f32, {kHeads, m, 64});
+  const auto [x, h] = kernel.grid(ceil_div(m, kTileRows), kHeads);
+  const Block rows = m.block(x, kTileRows);
+  const Tile a = load(A(h, rows, all));
+  Var sum{zeros({rows, 64})};
+  for (Index step : range(h + 1)) {
+    sum = dot(a, load(B(h, n.block(step, kTileRows), all)), sum);
+  }
+  store(C(h, rows, all), sum);
+  constexpr std::int64_t kMost = (32 << 20) / kHeads / (64 * 2);  // rows
+  EXPECT_EQ(lengths(kernel, kMost), (std::vector<int>{2, 1, 2, 1, 2, 1, 2, 1}));
+  EXPECT_EQ(lengths(kernel, kMost + 1), (std::vector<int>{2, 2, 2, 2, 1, 1, 1, 1}));
 }
 
 // Bands are of each plane of the other axes.

@@ -76,7 +76,8 @@ TEST(HostTensorTest, TensorsOfASeedBeginWithTheSameNumbers) {
   for (const HostTensor* each : {&first, &some}) {
     for (std::int64_t i = 0; i < each->elements(); ++i) EXPECT_EQ(each->flat(i), more.flat(i));
   }
-  // Another type has numbers of its own.
+  // Another type and another seed have numbers of their own.
+  EXPECT_NE(HostTensor::random_normal(f16, {3}, kSeed + 1).flat(0), first.flat(0));
   EXPECT_NEAR(HostTensor::random_normal(f32, {3}, kSeed).flat(2), more.flat(2), 2e-3);
 }
 

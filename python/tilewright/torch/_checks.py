@@ -143,11 +143,13 @@ def is_readable(tensor):
     return tensor.is_cpu and not is_compiling() and not is_recorded()
 
 
-def require_numbers(name, tensor, count, other=0):
+def require_numbers(name, tensor, count, other=None):
     """Refuses integers, if the host can read them, that are neither `other` nor below `count`."""
     if not is_readable(tensor):
         return
-    wrong = ((tensor < 0) | (tensor >= count)) & (tensor != other)
+    wrong = (tensor < 0) | (tensor >= count)
+    if other is not None:
+        wrong &= tensor != other
     if wrong.any():
         refuse(f"{name} has {tensor[wrong][0].item()}, of {count}",
                f"let them be from 0 to {count - 1}")
