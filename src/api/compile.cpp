@@ -36,13 +36,15 @@ namespace {
 
 // Each form on what the tensors hold now; the first one's results stay.
 void simulate(const ir::Kernel& kernel, const std::vector<ir::Kernel>& forms,
-              const Arguments& arguments, const simulator::MachineOptions& options) {
+              const Arguments& arguments, simulator::MachineOptions options) {
   simulator::check_empty_grid(kernel, arguments);
+  options.note_written = kernel.form == ir::Form::tile;
   const compiler::WrittenTensors written(kernel, arguments);
   for (auto form = forms.rbegin(); form != forms.rend(); ++form) {
     written.restore();
     const simulator::MachineReport report = compiler::simulate(*form, arguments, options);
     if (!report.ok()) compiler::diagnostic_of(report.faults.front()).raise();
+    simulator::check_written(kernel, arguments, report.written);
   }
 }
 

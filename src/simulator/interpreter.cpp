@@ -152,4 +152,12 @@ void check_empty_grid(const ir::Kernel& kernel, const Arguments& arguments) {
   if (!has_blocks) OutputShadow(kernel, arguments, false).check_complete(false);
 }
 
+void check_written(const ir::Kernel& kernel, const Arguments& arguments,
+                   const std::vector<std::vector<std::uint16_t>>& written) {
+  if (kernel.form != ir::Form::tile || written.empty()) return;
+  OutputShadow shadow(kernel, arguments, false);
+  shadow.store_written(written);
+  shadow.check_complete(true);
+}
+
 }  // namespace tilewright::simulator

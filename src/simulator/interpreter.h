@@ -44,5 +44,8 @@ void interpret(const ir::Kernel& kernel, const Arguments& arguments,
 
 // Of a kernel in the tile form whose grid has no block: what `check_outputs` says of its outputs.
 void check_empty_grid(const ir::Kernel& kernel, const Arguments& arguments);
+// The same of elements that a launch of its machine form has not stored: MachineReport::written.
+void check_written(const ir::Kernel& kernel, const Arguments& arguments,
+                   const std::vector<std::vector<std::uint16_t>>& written);
 
 }  // namespace tilewright::simulator

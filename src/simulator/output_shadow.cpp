@@ -4,6 +4,7 @@
 #include <string>
 
 #include "analysis/data_dependence.h"
+#include "simulator/machine/shadow.h"
 #include "simulator/tile_value.h"
 #include "support/diagnostic.h"
 
@@ -127,6 +128,38 @@ void OutputShadow::store(const Operation& operation, const Box& box,
       return;
     refuse_second(output, operation, element, block, std::int64_t{before} - 1);
   });
+}
+
+void OutputShadow::store_written(const std::vector<std::vector<std::uint16_t>>& written) {
+  constexpr std::uint64_t kCell = ShadowBlock::kCell;
+  std::size_t next = 0;
+  for (const ir::Parameter& parameter : kernel_.parameters) {
+    const auto at = outputs_.find(parameter.value);
+    if (at == outputs_.end()) continue;
+    const Output& output = at->second;
+    const std::vector<std::uint16_t>& cells = written[next++];
+    if (output.elements == 0) continue;
+    const TensorArgument& tensor = *output.tensor;
+    const std::vector<std::int64_t> strides =
+        tensor.strides.empty() ? row_major_strides(tensor.shape) : tensor.strides;
+    const auto address = [](const std::byte* data) {
+      return reinterpret_cast<std::uint64_t>(data);
+    };
+    std::int64_t lowest = 0;
+    for (std::size_t axis = 0; axis < strides.size(); ++axis) {
+      lowest += std::min<std::int64_t>(0, (tensor.shape[axis] - 1) * strides[axis]);
+    }
+    const std::uint64_t first = address(tensor.data + lowest * size_of(tensor.dtype)) / kCell;
+    std::vector<std::int64_t> index(tensor.shape.size());
+    std::int64_t element = 0;
+    do {
+      std::int64_t offset = 0;
+      for (std::size_t axis = 0; axis < index.size(); ++axis) offset += index[axis] * strides[axis];
+      const std::uint64_t place = address(tensor.data + offset * size_of(tensor.dtype));
+      if (cells[place / kCell - first] >> place % kCell & 1) output.blocks[element] = 1;
+      ++element;
+    } while (advance(index, tensor.shape));
+  }
 }
 
 void OutputShadow::refuse_second(const Output& output, const Operation& operation,

@@ -23,6 +23,8 @@ class OutputShadow {
   // A block stores `extents` of the box. Raises where another block has stored an element of it.
   void store(const ir::Operation& operation, const Box& box,
              const std::vector<std::int64_t>& extents, std::int64_t block);
+  // What a launch on the virtual GPU has stored: MachineReport::written.
+  void store_written(const std::vector<std::vector<std::uint16_t>>& written);
   // Raises for the first element that no block has stored, of tensors whose stores the sizes alone
   // decide. `has_blocks`: the grid is not empty.
   void check_complete(bool has_blocks) const;

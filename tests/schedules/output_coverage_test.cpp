@@ -7,7 +7,7 @@
 #include "tilewright/host_tensor.h"
 #include "tilewright/kernel.h"
 
-// Elements of outputs that no block of the grid stores on the interpreter, or two.
+// Elements of outputs that no block of the grid stores, or two.
 namespace tilewright {
 namespace {
 
@@ -26,22 +26,43 @@ Kernel copies_rows(int stored, int step, bool inout = false) {
   return kernel;
 }
 
-void run_on_rows(const Kernel& kernel, std::int64_t rows) {
+void run_on_rows(const Kernel& kernel, std::int64_t rows, const char* target = "interpreter") {
   HostTensor X = HostTensor::random_normal(f32, {rows, 32}, 1);
   HostTensor Y = HostTensor::poisoned(f32, {rows, 32});
-  compile(kernel, "interpreter").run({ref(X), ref(Y)});
+  compile(kernel, target).run({ref(X), ref(Y)});
 }
 
 TEST(OutputCoverage, RowsThatNobodyStores) {
-  EXPECT_NO_THROW(run_on_rows(copies_rows(16, 16), 40));
-  EXPECT_THAT(
-      test::usage_error_of([] { run_on_rows(copies_rows(15, 16), 40); }),
-      AllOf(HasSubstr("copies_rows: element {15, 0} of Y is stored by no block of the grid"),
-            HasSubstr("of its 1280 elements 64 are not"), HasSubstr("it is stored to at "),
-            HasSubstr("Kernel::inout")));
-  // What nobody stores of these stays.
-  EXPECT_NO_THROW(run_on_rows(copies_rows(15, 16, true), 40));
-  EXPECT_NO_THROW(run_on_rows(copies_rows(16, 16), 0));
+  for (const char* target : {"interpreter", "sim:sm_90a", "sim:sm_100a"}) {
+    EXPECT_NO_THROW(run_on_rows(copies_rows(16, 16), 40, target)) << target;
+    EXPECT_THAT(
+        test::usage_error_of([&] { run_on_rows(copies_rows(15, 16), 40, target); }),
+        AllOf(HasSubstr("copies_rows: element {15, 0} of Y is stored by no block of the grid"),
+              HasSubstr("of its 1280 elements 64 are not"), HasSubstr("it is stored to at "),
+              HasSubstr("Kernel::inout")))
+        << target;
+    // What nobody stores of these stays.
+    EXPECT_NO_THROW(run_on_rows(copies_rows(15, 16, true), 40, target)) << target;
+    EXPECT_NO_THROW(run_on_rows(copies_rows(16, 16), 0, target)) << target;
+  }
+}
+
+// By their bytes, wherever they lie in memory.
+TEST(OutputCoverage, ElementsOfATensorWithStrides) {
+  Kernel kernel("strided");
+  const Dim rows = kernel.dim("rows");
+  const Tensor X = kernel.in("X", bf16, {rows, 32}), Y = kernel.out("Y", bf16, {rows, 32});
+  const auto [i] = kernel.grid(ceil_div(rows, 16));
+  const Block own = rows.block(i, 16);
+  store(Y(own, Block(0, 32, 31)), load(X(own, Block(0, 32, 31))));
+  HostTensor x = HostTensor::random_normal(bf16, {20, 32}, 1);
+  HostTensor memory = HostTensor::poisoned(bf16, {20, 41});
+  const TensorRef y{memory.data() + 2, bf16, {20, 32}, {41, 1}};
+  EXPECT_THAT(test::usage_error_of([&] {
+                compile(kernel, "sim:sm_90a").run({ref(x), y});
+              }),
+              AllOf(HasSubstr("element {0, 31} of Y is stored by no block of the grid"),
+                    HasSubstr("of its 640 elements 20 are not")));
 }
 
 // A grid that is empty stores nothing either: of an output that has elements that is as wrong.
