@@ -104,6 +104,7 @@ class Comparison {
     how.seed = options_.seed;
     how.multiprocessors = options_.multiprocessors;
     how.resident = ir::is_cooperative(machine_) ? options_.multiprocessors : 1;
+    how.counting_fills_gpu = false;  // as many at a time as execute() has
     how.check_order = false;
     how.by_instructions = true;
     how.recorder = &expected_;

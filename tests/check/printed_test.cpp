@@ -160,7 +160,7 @@ TEST(Printed, TilesByLaunchControl) {
 }
 
 // Of the program's launches, in each of its machine forms.
-void expect_program_agrees(const Entry& named) {
+void expect_program_agrees(const Entry& named, std::uint64_t seed = 0) {
   const LibraryKernel& entry = find_kernel(named.kernel);
   library::Workload workload = library::make_workload(entry, named.settings, {}, 1);
   std::vector<ir::TensorShape> shapes;
@@ -176,6 +176,7 @@ void expect_program_agrees(const Entry& named) {
     before.push_back(buffer.is_passed() ? workload.tensors[next++] : HostTensor());
   }
   PrintedOptions options;
+  options.seed = seed;
   options.multiprocessors = 8;
   for (const std::vector<ir::Kernel>& machine :
        library::machine_forms(program, ir::default_target())) {
@@ -187,6 +188,14 @@ void expect_program_agrees(const Entry& named) {
 TEST(Printed, AProgramOfSeveralKernels) {
   if (const std::string why = why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
   expect_program_agrees({"attention_decode", {"keys=600", "dim=64"}});
+}
+
+// With an odd seed the virtual GPU would have CTAs that count beside each other.
+TEST(Printed, CtasThatTakeNumbersFromACounter) {
+  if (const std::string why = why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
+  for (const std::uint64_t seed : {0, 1}) {
+    expect_program_agrees({"attention_paged", {"schedule=sm90_planned"}}, seed);
+  }
 }
 
 // CTAs ask for words that others write, while copies are under way.

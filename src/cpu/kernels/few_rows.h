@@ -65,7 +65,7 @@ class ColumnsAhead {
   std::int64_t column_ = 0, term_ = 0;
 };
 
-// Of a vector of columns. Few products have terms that come alone.
+// Of a vector of columns. Apart from the loop, since the number of terms is mostly a multiple of 4.
 TW_APART Floats one_term(const float* from, std::int64_t stride) {
   Floats term;
   for (int i = 0; i < kLanes; ++i) term[i] = from[i * stride];

@@ -19,7 +19,8 @@ Arguments with_strides(Arguments arguments) {
   return arguments;
 }
 
-// Where accesses are remembered from, so that a fault names the same bytes in every run.
+// Accesses are remembered by blocks of addresses. Memory of ours begins with one, so that a fault
+// names the same bytes in every run.
 constexpr std::size_t kAlignment = ShadowBlock::kBytes;
 
 std::int32_t* aligned(std::vector<std::int32_t>& words) {

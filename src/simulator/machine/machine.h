@@ -54,7 +54,11 @@ struct MachineOptions {
   OwnedMemory* owned = nullptr;
   Search search = Search::random;
   std::int64_t multiprocessors = 132;
-  std::int64_t resident = 1;  // CTAs at a time, rounded up to whole clusters
+  // CTAs at a time, rounded up to whole clusters. Those that wait for each other have all places of
+  // the GPU.
+  std::int64_t resident = 1;
+  // Those that count in words of global memory have them too where seed and launch have an odd sum.
+  bool counting_fills_gpu = true;
   // How many places of others a cluster takes over (launch control), as long as there are some;
   // none: the seed draws it. Which ones the seed draws in any case.
   std::optional<std::int64_t> takes = {};

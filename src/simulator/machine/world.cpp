@@ -222,7 +222,8 @@ bool World::fills_gpu(const PreparedKernel& kernel) const {
   if (kernel.cooperative) return true;
   // One that runs alone takes all tiles of a counter, and leaves the others nothing to do.
   const bool is_random = options_.search == Search::random && options_.timekeeper == nullptr;
-  return kernel.changes_words && is_random && (options_.seed + options_.launch) % 2 == 1;
+  return kernel.changes_words && options_.counting_fills_gpu && is_random &&
+         (options_.seed + options_.launch) % 2 == 1;
 }
 
 bool World::has_place(const Launch& launch) const {
