@@ -4,6 +4,7 @@
 #include <string>
 
 #include "analysis/data_dependence.h"
+#include "simulator/machine/global_memory.h"
 #include "simulator/machine/shadow.h"
 #include "simulator/tile_value.h"
 #include "support/diagnostic.h"
@@ -139,22 +140,19 @@ void OutputShadow::store_written(const std::vector<std::vector<std::uint16_t>>& 
     const Output& output = at->second;
     const std::vector<std::uint16_t>& cells = written[next++];
     if (output.elements == 0) continue;
-    const TensorArgument& tensor = *output.tensor;
-    const std::vector<std::int64_t> strides =
-        tensor.strides.empty() ? row_major_strides(tensor.shape) : tensor.strides;
+    TensorArgument tensor = *output.tensor;
+    if (tensor.strides.empty()) tensor.strides = row_major_strides(tensor.shape);
     const auto address = [](const std::byte* data) {
       return reinterpret_cast<std::uint64_t>(data);
     };
-    std::int64_t lowest = 0;
-    for (std::size_t axis = 0; axis < strides.size(); ++axis) {
-      lowest += std::min<std::int64_t>(0, (tensor.shape[axis] - 1) * strides[axis]);
-    }
-    const std::uint64_t first = address(tensor.data + lowest * size_of(tensor.dtype)) / kCell;
+    const std::uint64_t first = address(GlobalMemory::range_of(tensor).begin) / kCell;
     std::vector<std::int64_t> index(tensor.shape.size());
     std::int64_t element = 0;
     do {
       std::int64_t offset = 0;
-      for (std::size_t axis = 0; axis < index.size(); ++axis) offset += index[axis] * strides[axis];
+      for (std::size_t axis = 0; axis < index.size(); ++axis) {
+        offset += index[axis] * tensor.strides[axis];
+      }
       const std::uint64_t place = address(tensor.data + offset * size_of(tensor.dtype));
       if (cells[place / kCell - first] >> place % kCell & 1) output.blocks[element] = 1;
       ++element;
