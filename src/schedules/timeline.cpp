@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <initializer_list>
 #include <optional>
 #include <set>
 #include <unordered_map>
@@ -26,15 +27,16 @@ using ir::Operation;
 using ir::ValueId;
 
 // An innermost loop of more turns is followed for its first turns, and the rest is like the last of
-// them: a turn's number changes no instruction but those of masks.
+// them: a turn's number changes no instruction but those of masks, and that which takes the CTA's
+// next tile. A loop with one of these is followed whole.
 constexpr std::int64_t kFollowedTurns = 6;
 constexpr int kMostTurns =
     1 << 16;  // of a loop whose end the kernel decides: none is followed for ever
 
-bool has_loop(const ir::Block& block) {
+bool has_any(const ir::Block& block, std::initializer_list<Op> wanted) {
   bool found = false;
   ir::for_each(block, [&](const Operation& operation) {
-    found = found || operation.op == Op::for_loop || operation.op == Op::while_loop;
+    found = found || std::find(wanted.begin(), wanted.end(), operation.op) != wanted.end();
   });
   return found;
 }
@@ -124,8 +126,9 @@ class Follower {
         known ? std::max<std::int64_t>(
                     0, floor_div(high.value - low.value + step.value - 1, step.value))
               : 1;
-    const bool is_innermost = !has_loop(operation.blocks[0]);
-    const std::int64_t followed = is_innermost ? std::min(turns, kFollowedTurns) : turns;
+    const bool is_innermost = !has_any(operation.blocks[0], {Op::for_loop, Op::while_loop});
+    const bool is_alike = is_innermost && !has_any(operation.blocks[0], {Op::atomic_add});
+    const std::int64_t followed = is_alike ? std::min(turns, kFollowedTurns) : turns;
     const bool outside = clock_.begin_loop(is_innermost);
     for (std::int64_t turn = 0; turn < followed; ++turn) {
       const WarpClock::State before = clock_.state();
