@@ -32,7 +32,6 @@ class ShardOrder : public BatchOrder {
   using Parameters = ShardParameters;
   using Arrivals = kernels::Arrivals;
   static constexpr bool kKeysArrive = true;
-  static constexpr bool kTakesTilesLate = true;
   static constexpr bool kHasNeighbours = false;
 
   ShardOrder(const ShardParameters& p, const Attention& a, const Sm90Plan& plan)
@@ -133,7 +132,6 @@ class PackedShardOrder {
   using Parameters = PackedShardParameters;
   using Arrivals = kernels::Arrivals;
   static constexpr bool kKeysArrive = true;
-  static constexpr bool kTakesTilesLate = true;
   static constexpr bool kSendsOutput = false;
   static constexpr bool kEveryTileHasRows = false;
   static constexpr bool kHasNeighbours = false;

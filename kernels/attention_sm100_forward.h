@@ -119,16 +119,15 @@ class ForwardSm100 {
         order_.runs(),
         [&](const Index& run, const std::function<void()>& fetch_next) {
           const Place place = order_.run(run).first;
-          fetch_next();
           const Item next = item(place);
           const auto load = [&] {
             places_.produce({place.row_block, place.pack, place.sequence});
-            load_item(next);
+            load_item(next, fetch_next);
           };
           if constexpr (Order::kEveryTileHasRows) {
             load();
           } else {
-            when(next.work.queries.start() < next.work.queries.limit(), load);
+            when(next.work.queries.start() < next.work.queries.limit(), load, fetch_next);
           }
         },
         [&] {
@@ -137,7 +136,7 @@ class ForwardSm100 {
   }
 
   // In the order of use: blocks descend, K one block ahead of V.
-  void load_item(const Item& item) {
+  void load_item(const Item& item, const std::function<void()>& fetch_next) {
     const KeyBlocks& keys = item.keys;
     const auto load_k = [&](const Index& j) { load_keys(k_ring_, p_.K, item.work, j, a_.dim); };
     const auto load_v = [&](const Index& j) { load_keys(v_ring_, p_.V, item.work, j, a_.dim_v); };
@@ -153,13 +152,15 @@ class ForwardSm100 {
         });
         if (tile == 0) load_k(keys.last - 1);
       }
-      for (Index i : range(keys.first + 1, keys.last)) {
-        const Index j = keys.last + keys.first - i;
-        load_v(j);
-        load_k(j - 1);
-      }
-      load_v(keys.first);
     });
+    load_descending(
+        keys,
+        [&](const Index& j) {
+          load_v(j);
+          load_k(j - 1);
+        },
+        fetch_next);
+    when(keys.first < keys.last, [&] { load_v(keys.first); });
   }
   void load_keys(Ring& ring, const Tensor& tensor, const Work& work, const Index& j, int dim) {
     const Block columns = Dim(dim).block(0, shared_columns(a_, dim));

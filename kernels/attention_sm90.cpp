@@ -9,11 +9,10 @@ struct PartsParameters : AttentionParameters {
   SplitMemory parts;
 };
 
-// The keys of the last tiles are divided. They are handed out as the others end.
+// The keys of the last tiles are divided.
 class PartsOrder : public BatchOrder {
  public:
   using Parameters = PartsParameters;
-  static constexpr bool kTakesTilesLate = true;
   static constexpr bool kHasNeighbours = false;
 
   PartsOrder(const PartsParameters& p, const Attention& a, const TilePlan& plan)
@@ -31,14 +30,6 @@ class PartsOrder : public BatchOrder {
   std::optional<SplitTiles> split_;
 };
 
-// Who ends first has the next tile: of few, one taken a tile ahead would end behind all others.
-class FewTilesOrder : public BatchOrder {
- public:
-  static constexpr bool kTakesTilesLate = true;
-  static constexpr bool kHasNeighbours = false;
-  using BatchOrder::BatchOrder;
-};
-
 template <typename Order>
 Kernel forward_sm90(const Attention& a, const Caller& caller) {
   check_attention(a, caller);
@@ -53,7 +44,6 @@ Kernel forward_sm90(const Attention& a, const Caller& caller) {
 Kernel attention_forward_sm90(const Attention& a, SourceLocation where) {
   const Caller caller{"attention_forward_sm90", where};
   if (a.in_parts) return forward_sm90<PartsOrder>(a, caller);
-  if (a.few_tiles) return forward_sm90<FewTilesOrder>(a, caller);
   return a.in_pairs ? forward_sm90<PairOrder>(a, caller) : forward_sm90<BatchOrder>(a, caller);
 }
 

@@ -24,11 +24,6 @@ concept HasHeadScales = requires(const Parameters& p, const Index& kv_head) {
   p.of_values(kv_head);
 };
 
-// A CTA takes its next tile when it has loaded all of the one before, and not as it begins to: of
-// few long tiles, who ends first is to have the next.
-template <typename Order>
-concept TakesTilesLate = Order::kTakesTilesLate;
-
 // What a tile gives is joined with what was there before.
 template <typename Order>
 concept JoinsSums = Order::kJoinsSums;
@@ -176,25 +171,18 @@ class Forward {
     }
   }
 
-  // Calls `fetch_next` before the run's last tile loads its keys.
   void load_run(const Index& number, Cell<Index>& loaded, const std::function<void()>& fetch_next) {
     if constexpr (Order::kHasNeighbours) {
       if (plan_.slides) return load_neighbours(order_.run(number), loaded, fetch_next);
     }
-    if (!plan_.waits_for_copies && !TakesTilesLate<Order>) fetch_next();
     const Place place = order_.run(number).first;
     const Work work = order_.work(place);
-    const auto load = [&] {
-      // The CTA's first load of all so does not wait for the counter.
-      load_tile(
-          place, work, plan_.waits_for_copies ? fetch_next : [] {});
-    };
+    const auto load = [&] { load_tile(place, work, fetch_next); };
     if constexpr (Order::kEveryTileHasRows) {
       load();
     } else {
-      when(work.queries.start() < work.queries.limit(), load);
+      when(work.queries.start() < work.queries.limit(), load, fetch_next);
     }
-    if constexpr (TakesTilesLate<Order>) fetch_next();
   }
 
   bool splits() const {
@@ -210,22 +198,20 @@ class Forward {
     return blocks;
   }
 
-  // Calls `behind_q` between Q and the keys.
-  void load_tile(const Place& place, const Work& work, const std::function<void()>& behind_q) {
+  void load_tile(const Place& place, const Work& work, const std::function<void()>& fetch_next) {
     if constexpr (Order::kKeysArrive) arrivals_->await_tile(work);
     const KeyBlocks blocks = blocks_of(work, place);
     if constexpr (Order::kKeysInPages) {
       tiles_->produce({place.row_block, place.pack, place.sequence});
-      behind_q();
+      fetch_next();
       load_pages(work, blocks, KeyTensor::K);
     } else {
       // The only stage of Q comes free late in the tile before, K's earlier.
       const bool k_first = plan_.q_stages == 1;
       if (k_first) load_first_k(work, blocks);
       load_q(place, work, {0, 0});
-      behind_q();
       if (!k_first) load_first_k(work, blocks);
-      load_keys(work, blocks);
+      load_keys(work, blocks, fetch_next);
     }
   }
 
@@ -343,15 +329,21 @@ class Forward {
       produce_keys(k_ring_, work, blocks.last, {true, false});
     });
   }
-  void load_keys(const Work& work, const KeyBlocks& blocks) {
+  void load_keys(const Work& work, const KeyBlocks& blocks,
+                 const std::function<void()>& fetch_next) {
+    // Where keys arrive there are no registers to take the next tile before the end.
+    constexpr bool kFetchesBefore = !Order::kKeysArrive;
+    load_descending(
+        blocks,
+        [&](const Index& j) {
+          produce_keys(k_ring_, work, j, {true, plan_.kv_together});
+          if (!plan_.kv_together) produce_keys(*v_ring_, work, j, {false, true});
+        },
+        kFetchesBefore ? fetch_next : nullptr);
     when(blocks.first < blocks.last, [&] {
-      for (Index i : range(blocks.first + 1, blocks.last)) {
-        const Index j = blocks.last + blocks.first - i;
-        produce_keys(k_ring_, work, j, {true, plan_.kv_together});
-        if (!plan_.kv_together) produce_keys(*v_ring_, work, j, {false, true});
-      }
       produce_keys(v_ring(), work, blocks.first, {false, true});
     });
+    if (!kFetchesBefore) fetch_next();
   }
 
   // Keys in pages are many copies, so that a second warp brings Q and V: of the tiles that the

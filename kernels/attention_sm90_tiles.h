@@ -52,8 +52,8 @@ struct Run {
 class RunCounter {
  public:
   explicit RunCounter(Kernel& kernel) : next_(kernel.workspace("next_tile", 1)) {}
-  // Calls `load(number, fetch_next)` for each run of this CTA, in which fetch_next is called once,
-  // and `end` behind the last. By a role of one warp.
+  // Calls `load(number, fetch_next)` for each run of this CTA, in which fetch_next is executed
+  // once, and `end` behind the last. By a role of one warp.
   template <typename Load, typename End>
   void each(const Dim& runs, const Load& load, const End& end) const {
     Cell<Index> run(cta_index());
@@ -65,8 +65,8 @@ class RunCounter {
           now < runs,
           [&] {
             load(now, [&] {
-              // A tile ahead, so that nobody waits for the counter. Each run fetches once: the last
-              // fetch of all sets the counter back for the next launch.
+              // Each run fetches once: the last fetch of all sets the counter back for the next
+              // launch.
               const Index fetched = atomic_add(next_(0), 1);
               when(fetched == runs - 1, [&] { atomic_add(next_(0), 0 - Index(runs)); });
               run = fetched + cta_count();
@@ -240,5 +240,21 @@ struct KeyBlocks {
   KeyBlocks(const Index& first, const Index& last, const KeyBlocks& whole)
       : first(first), last(last), whole_first(whole.whole_first), whole_last(whole.whole_last) {}
 };
+
+// Calls `load` with each of a tile's blocks of keys but the first one, from the last one down, and
+// `fetch_next` when few are left. Who ends first is to have the next tile, and nobody is to wait
+// for the counter. Of 2 to 7 blocks none was faster than another
+// (docs/log/2026-11-29-tiles-taken-near-the-end.md).
+template <typename Load>
+void load_descending(const KeyBlocks& blocks, const Load& load,
+                     const std::function<void()>& fetch_next) {
+  constexpr int kBlocksBeforeEnd = 4;
+  const Index turn = max(blocks.first + 1, blocks.last - kBlocksBeforeEnd);
+  for (Index i : range(blocks.first + 1, blocks.last)) {
+    if (fetch_next) when(i == turn, fetch_next);
+    load(blocks.last + blocks.first - i);
+  }
+  if (fetch_next) when(turn >= blocks.last, fetch_next);
+}
 
 }  // namespace tilewright::kernels

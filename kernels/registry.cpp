@@ -196,8 +196,7 @@ LibraryKernel attention_forward_entry() {
          a.in_parts = true;
          return attention_forward_sm90(with_sm90_blocks(a, {}), {});
        }},
-      {"sm90_few", "sm_90a",
-       "sm90 for few tiles: they have 128 rows, and who ends first takes the next",
+      {"sm90_few", "sm_90a", "sm90 for few tiles: they have 128 rows",
        [](const OptionValues& options) {
          Attention a = attention_of(options);
          a.few_tiles = true;

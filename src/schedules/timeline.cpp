@@ -147,7 +147,6 @@ class Follower {
     for (int turn = 0; turn < kMostTurns && (!going.known || going.value != 0); ++turn) {
       const bool once = !going.known;
       const double products = total_.products;
-      if (whiles_ == 1) loaded_before_ = total_.load_bytes;
       values = enter(operation.blocks[0], values);
       if (whiles_ == 1) note_tile(static_cast<std::size_t>(turn), total_.products - products);
       going = values.front();
@@ -200,7 +199,6 @@ class Follower {
     const std::int64_t together = ranks_ > 0 ? kernel_.cluster : 1;
     if (!is_tile) clock_.wait(rates_.global_latency);
     total_.counts_tiles = total_.counts_tiles || is_tile;
-    total_.takes_ahead = total_.takes_ahead || (is_tile && total_.load_bytes == loaded_before_);
     total_.counts_for_cluster = total_.counts_for_cluster || (is_tile && together > 1);
     scalars_[operation.results[0]] =
         is_tile ? FollowedScalar{cta_ / together + ctas_ / together * tiles_++, true}
@@ -424,7 +422,6 @@ class Follower {
   FollowedCopies copies_;
   std::int64_t tiles_ = 0;
   int whiles_ = 0;             // loops around, whose end the kernel decides
-  double loaded_before_ = 0;   // the turn of the outermost of them
   std::set<ValueId> by_rank_;  // what depends on the place in the cluster, but for a loop's values
   int ranks_ = 0;              // conditions around that do
   const CompletedBarriers& completed_;

@@ -18,6 +18,8 @@
 #include "kernels/attention_sm90_plan.h"
 #include "kernels/expect_no_stack.h"
 #include "runtime/nvrtc_available.h"
+#include "simulator/machine/launch.h"
+#include "simulator/machine/recorder.h"
 #include "tilewright/kernels/attention_ranks.h"
 
 namespace tilewright::kernels {
@@ -181,39 +183,40 @@ TEST_P(AttentionCubins, HaveNoStackAndSpillNothing) {
   for (const auto& kernel : program.finish().kernels) expect(*kernel);
 }
 
-// How many of a tile's copies stand before the addition by which its CTA takes the next one, and
-// how many there are.
-std::pair<int, int> copies_before_the_next_tile(const Attention& a) {
-  int before = 0, all = 0;
-  bool taken = false;
-  ir::for_each(attention_forward_sm90(a).finish().body, [&](const ir::Operation& o) {
-    taken |= o.op == ir::Op::atomic_add;
-    if (o.op != ir::Op::tma_load_tile) return;
-    ++all;
-    if (!taken) ++before;
-  });
-  return {before, all};
-}
+// How many copies one CTA issues before, between and behind the additions by which it takes tiles.
+class CopiesBetweenTiles : public simulator::Recorder {
+ public:
+  std::vector<int> counts{0};
+  using Recorder::executed;
+  void executed(const simulator::Warp&, const simulator::Instruction& instruction) override {
+    if (instruction.op == ir::Op::tma_load) ++counts.back();
+    // The last one of all is followed by another one, which sets the counter back.
+    if (instruction.op == ir::Op::atomic_add && counts.back() > 0) counts.push_back(0);
+  }
+};
 
-// Of few tiles and of parts, a CTA takes the next one when it has loaded all of the one before. Of
-// others it does so as a tile begins, or in a window behind Q.
-TEST(AttentionTest, WhenTheNextTileIsTaken) {
-  const Attention a = with_sm90_blocks(small());
-  Attention few = a, parts = a, windowed = a;
-  few.few_tiles = true;
-  few = with_sm90_blocks(few);
-  parts.in_parts = true;
-  windowed.causal = true;
-  windowed.window = 100;
-  windowed.dim = windowed.dim_v = 256;
-  windowed = with_sm90_blocks(windowed);
-  const auto [before_few, of_few] = copies_before_the_next_tile(few);
-  const auto [before_parts, of_parts] = copies_before_the_next_tile(parts);
-  EXPECT_EQ(before_few, of_few);
-  EXPECT_EQ(before_parts, of_parts);
-  EXPECT_GE(of_few, 4);
-  EXPECT_EQ(copies_before_the_next_tile(a).first, 0);
-  EXPECT_EQ(copies_before_the_next_tile(windowed).first, 2) << "Q, whose only stage K is before";
+// Two tiles. Of each there are copies of Q and of the last block's K. Then come, at a time, V of a
+// block and K of the one before, and last of all V.
+TEST(AttentionTest, TilesAreTakenNearTheEndOfTheOneBefore) {
+  const auto copies_of = [](std::int64_t blocks, bool parts) {
+    Problem p = problem(384, 128 * blocks);
+    p.options.in_parts = parts;
+    p.options = with_sm90_blocks(p.options);
+    Tensors t(p);
+    ir::Kernel machine = attention_forward_sm90(p.options).finish();
+    passes::lower_to_machine(machine);
+    CopiesBetweenTiles copies;
+    simulator::MachineOptions options;
+    options.multiprocessors = options.resident = 1;
+    options.recorder = &copies;
+    EXPECT_TRUE(simulator::run_machine(machine, t.arguments(), options).ok());
+    return copies.counts;
+  };
+  for (const bool parts : {false, true}) {
+    EXPECT_EQ(copies_of(1, parts), (std::vector{2, 1 + 2, 1}));
+    EXPECT_EQ(copies_of(3, parts), (std::vector{2, 5 + 2, 5}));
+    EXPECT_EQ(copies_of(9, parts), (std::vector{10, 9 + 10, 9})) << "of a tile's last four blocks";
+  }
 }
 
 // The rules of attention_forward count these blocks.

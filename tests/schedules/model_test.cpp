@@ -490,30 +490,27 @@ TEST(ModelTest, TheLastTilesAreWaitedFor) {
   EXPECT_NEAR(seconds_of(4), 0.5 * seconds_of(8), 0.05 * seconds_of(8));
 }
 
-// Of a causal mask the longest tiles come first. Who takes its next tile as it begins the longest
-// has one of a third of its length besides. Who takes it behind that finds no tile left.
-TEST(ModelTest, WhoTakesTilesAheadMayHaveTheLongestAndOneMore) {
+// Of a causal mask the longest tiles come first, and who ends first takes the next. So twelve tiles
+// take eight CTAs as long as the longest one alone.
+TEST(ModelTest, WhoEndsFirstTakesTheNextTile) {
   constexpr int kCtas = 8, kTiles = 12;
   kernels::Attention a;
   a.heads = a.kv_heads = 1;
   a.dim = a.dim_v = 128;
   a.causal = true;
+  a = kernels::with_sm90_blocks(a);
   target::Device device = kDevice;
   device.multiprocessors = kCtas;
   device.reached.power = device.reached.slowing = 0;
-  const auto work_of = [&](bool late) {
-    kernels::Attention tiles = a;
-    tiles.few_tiles = late;
-    tiles = kernels::with_sm90_blocks(tiles);
+  const ir::Kernel machine = machine_of(kernels::attention_forward_sm90(a));
+  const auto products_of = [&](int tiles) {
     const ir::Binding sizes({{"batch", 1},
-                             {"queries", std::int64_t{kTiles} * tiles.block_q},
-                             {"keys", std::int64_t{kTiles} * tiles.block_q},
+                             {"queries", std::int64_t{tiles} * a.block_q},
+                             {"keys", std::int64_t{kTiles} * a.block_q},
                              {"multiprocessors", kCtas}});
-    const ir::Kernel machine = machine_of(kernels::attention_forward_sm90(tiles));
-    EXPECT_EQ(follow_cta(machine, sizes, 0, kCtas, device).takes_ahead, !late);
-    return estimate(machine, sizes, device).products / (tiles.block_q * tiles.block_q);
+    return estimate(machine, sizes, device).products;
   };
-  EXPECT_GT(work_of(false), 1.15 * work_of(true));
+  EXPECT_NEAR(products_of(kTiles), products_of(1), 0.15 * products_of(1));
 }
 
 // What stands outside the roles each warpgroup of the CTA does, one beside the other.
