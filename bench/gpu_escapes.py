@@ -29,6 +29,8 @@ import time
 # Of kernels that have these options, beside their defaults.
 VARIATIONS = [["causal=true"], ["dim=128"], ["dim=128", "causal=true"],
               ["causal=true", "window=100"], ["softcap=20"], ["sinks=true"]]
+# What a kernel takes in place of such a value: a latent key has more elements than its value.
+IN_PLACE = {("attention_paged_mla", "dim=128"): ["dim=192", "dim_v=128"]}
 
 # What mutants are made of: small lengths are for compute-sanitizer, under which all is slow.
 SUBJECTS = [
@@ -77,6 +79,13 @@ class Session:
         self.arguments = arguments
         self.records = []
 
+    def answer(self, *words):
+        """The JSON that a command of Tilewright prints."""
+        status, out, err = run_process([self.arguments.tilewright, *words, "--json"], 60)
+        if status != 0:
+            sys.exit(f"{self.arguments.tilewright} {' '.join(words)}: {err}")
+        return json.loads(out)
+
     def stress(self, kernel, settings, *more):
         a = self.arguments
         return [a.tilewright, "stress", kernel, "--target", a.target, "--seed", str(a.seed),
@@ -110,22 +119,36 @@ class Session:
             return list(pool.map(bounded, tasks))
 
 
+def architecture(session):
+    """What schedules have to be for to be run."""
+    target = session.arguments.target
+    if target != "cuda":
+        return target
+    gpus = session.answer("doctor")["gpus"]
+    return gpus[0]["arch"] if gpus else sys.exit("there is no GPU here: use --target sm_90a")
+
+
 def configurations(session):
     a = session.arguments
-    status, out, err = run_process([a.tilewright, "list", "--json"], 60)
-    if status != 0:
-        sys.exit(f"{a.tilewright} list: {err}")
+    target = architecture(session)
     result = []
-    for kernel in json.loads(out)["kernels"]:
+    for kernel in session.answer("list")["kernels"]:
         if a.kernels and kernel["name"] not in a.kernels.split(",") or kernel["over_ranks"]:
             continue
         options = {option["name"] for option in kernel["options"]}
         variations = [[]] + [variation for variation in VARIATIONS
                              if all(word.split("=")[0] in options for word in variation)]
-        for schedule in ["tile"] + [schedule["name"] for schedule in kernel["schedules"]]:
-            result += [(kernel["name"], [f"schedule={schedule}", *variation])
+        schedules = [schedule["name"] for schedule in kernel["schedules"]
+                     if schedule["target"] == target]
+        for schedule in ["tile", *schedules]:
+            result += [(kernel["name"], [f"schedule={schedule}", *taken(kernel["name"], variation)])
                        for variation in variations]
     return result
+
+
+def taken(kernel, variation):
+    """The variation in words that the kernel takes."""
+    return [word for setting in variation for word in IN_PLACE.get((kernel, setting), [setting])]
 
 
 def outcome_of(status, answer):
@@ -164,15 +187,19 @@ def escapes(session):
     results = session.in_parallel([task_of(*item) for item in wanted], a.seconds, a.jobs)
     print(f"{'kernel':<26} {'schedules':>9} {'clean':>6} {'runs':>7} {'hangs':>6} "
           f"{'mismatches':>10} "
-          f"{'errors':>7} {'not run':>8}")
+          f"{'errors':>7} {'not run':>8} {'refused':>8}")
     total = collections.Counter()
     for kernel in sorted({name for name, _ in wanted}):
         counts = collections.Counter()
         for (name, _), result in zip(wanted, results):
             if name != kernel:
                 continue
+            # What an operation refuses, such as a window of pairs of tiles, is no schedule of it.
+            if result is not None and result["outcome"] == "refused":
+                counts["refused"] += 1
+                continue
             counts["schedules"] += 1
-            if result is None or result["outcome"] in ("refused", "unfinished"):
+            if result is None or result["outcome"] == "unfinished":
                 counts["not run"] += 1
                 continue
             answer = result["answer"] or {}
@@ -187,7 +214,7 @@ def escapes(session):
         total.update(counts)
     print_counts("all", total)
     for result in results:
-        if result is not None and result["outcome"] != "ok":
+        if result is not None and result["outcome"] not in ("ok", "refused"):
             reason = (result["answer"] or {}).get("gpu", {})
             text = (reason.get("error") or reason.get("first_mismatch") or
                     (result["answer"] or {}).get("simulator") or result["stderr"])
@@ -199,7 +226,7 @@ def escapes(session):
 def print_counts(name, counts):
     print(f"{name:<26} {counts['schedules']:>9} {counts['clean']:>6} {counts['runs']:>7} "
           f"{counts['hangs']:>6} {counts['mismatches']:>10} {counts['errors']:>7} "
-          f"{counts['not run']:>8}")
+          f"{counts['not run']:>8} {counts['refused']:>8}")
 
 
 def name_of(subject):

@@ -5,6 +5,7 @@
 
 #include "analysis/carried.h"
 #include "analysis/data_dependence.h"
+#include "analysis/definitions.h"
 #include "support/diagnostic.h"
 
 namespace tilewright::analysis {
@@ -52,7 +53,10 @@ class GridAxes {
 class Finder {
  public:
   explicit Finder(const ir::Kernel& kernel)
-      : kernel_(kernel), axes_(kernel), depends_(data_dependent(kernel)) {}
+      : kernel_(kernel),
+        axes_(kernel),
+        depends_(data_dependent(kernel)),
+        definitions_(definitions(kernel)) {}
 
   std::vector<RepeatedStore> run() {
     for (const Operation& operation : kernel_.body.body) {
@@ -64,7 +68,7 @@ class Finder {
  private:
   void add(const Operation& store) {
     const std::optional<std::size_t> tensor = output_of(store.operands[0]);
-    if (!tensor) return;
+    if (!tensor || may_be_empty(store)) return;
     std::uint32_t axes = 0;
     for (std::size_t i = 2; i < store.operands.size(); ++i) {
       if (depends_[store.operands[i]]) return;
@@ -73,6 +77,20 @@ class Finder {
     for (std::size_t axis = 0; axis < kernel_.grid.size(); ++axis) {
       if ((axes >> axis & 1) == 0) found_.push_back({store.where, *tensor, axis});
     }
+  }
+
+  // Whether a launch may have none of its elements, although the tensor has some: where a limit is
+  // neither the tensor's end nor a number.
+  bool may_be_empty(const Operation& store) const {
+    const std::vector<Dim>& shape = kernel_.parameter_of(store.operands[0])->shape;
+    for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+      const ValueId limit = store.operands[2 + shape.size() + axis];
+      const Operation* const made = definitions_[limit];
+      const bool is_end =
+          made != nullptr && made->op == Op::dim && made->attributes.dim() == shape[axis];
+      if (!is_end && integer_constant(made).value_or(0) <= 0) return true;
+    }
+    return false;
   }
 
   std::optional<std::size_t> output_of(ValueId value) const {
@@ -90,6 +108,7 @@ class Finder {
   const ir::Kernel& kernel_;
   const GridAxes axes_;
   const std::vector<bool> depends_;
+  const std::vector<const Operation*> definitions_;
   std::vector<RepeatedStore> found_;
 };
 

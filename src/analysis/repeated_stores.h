@@ -17,7 +17,7 @@ struct RepeatedStore {
   std::size_t axis;    // of the grid
 };
 // Those of a kernel in the tile form that sizes alone decide. Stores in conditions and in loops,
-// which may turn no time, are left out.
+// which may turn no time, are left out, and those of which a launch may have no elements.
 std::vector<RepeatedStore> repeated_stores(const ir::Kernel& kernel);
 
 // Raises a usage error for the first of them that a launch with this grid makes.

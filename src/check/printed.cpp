@@ -2,16 +2,16 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-#include <cstring>
+#include <algorithm>
 #include <optional>
 
+#include "check/any_order.h"
 #include "check/machine_events.h"
-#include "compiler/additions.h"
 #include "compiler/check_report.h"
 #include "compiler/launch_plan.h"
 #include "compiler/simulation.h"
 #include "compiler/written_tensors.h"
+#include "library/differences.h"
 #include "simulator/machine/global_memory.h"
 #include "simulator/machine/machine.h"
 #include "support/diagnostic.h"
@@ -293,17 +293,14 @@ class Comparison {
     return a.kind == b.kind && a.values == b.values && lanes;
   }
 
-  // How far elements may be apart, relative to the larger of an element and the root mean square.
-  // Integers may not.
   double bound_of(const TensorArgument& tensor) const {
     if (!is_float(tensor.dtype)) return 0;
     const bool is_wide = tensor.dtype == DType::f32;
     // Two units in the last place of each function, and what follows from them.
     double bound = has_library_function(machine_) ? (is_wide ? 1e-4 : 0x1p-7) : 0;
-    // Sums whose terms come in any order, which is the machine form's no more than the PTX's.
-    for (const compiler::Addition& addition : compiler::additions_in(machine_)) {
-      if (addition.ordered || addition.tensor != tensor.name) continue;
-      bound = std::max(bound, is_wide ? 0x1p-18 : 0x1p-7);
+    // An order of the terms is the machine form's no more than the PTX's.
+    if (added_in_any_order(machine_).count(tensor.name) > 0) {
+      bound = std::max(bound, library::bound_of_any_order(tensor.dtype));
     }
     return bound;
   }
@@ -312,46 +309,23 @@ class Comparison {
     for (std::size_t t = 0; t < results_.size(); ++t) {
       const TensorArgument& tensor = *written_.tensors()[t];
       const auto range = simulator::GlobalMemory::range_of(tensor);
-      const auto size = static_cast<std::size_t>(size_of(tensor.dtype));
-      const double bound = bound_of(tensor), least = bound > 0 ? bound * magnitude(t) : 0;
-      for (std::size_t at = 0; at < results_[t].size(); at += size) {
-        const std::byte *want = results_[t].data() + at, *got = range.begin + at;
-        if (std::memcmp(want, got, size) == 0) continue;
-        float values[2] = {};
-        if (is_float(tensor.dtype)) {
-          to_float(tensor.dtype, want, values, 1);
-          to_float(tensor.dtype, got, values + 1, 1);
-          if (values[0] != values[0] && values[1] != values[1]) continue;
-          // Of zeros of both signs min and max may take either, PTX takes one.
-          if (values[0] == 0 && values[1] == 0) continue;
-          const double apart = std::abs(double{values[0]} - values[1]);
-          if (bound > 0 && apart <= std::max(bound * std::abs(values[0]), least)) continue;
-        } else {
-          values[0] = static_cast<float>(to_integer(tensor.dtype, want));
-          values[1] = static_cast<float>(to_integer(tensor.dtype, got));
-        }
-        return {
-            "result", 0,
-            fmt::format("element {} of {} in memory is {:.9g} by the PTX, {:.9g} by the machine "
-                        "form",
-                        at / size, tensor.name, values[1], values[0])};
-      }
+      const std::optional<std::size_t> element = library::first_apart(
+          tensor.dtype, {range.begin, range.end}, results_[t], bound_of(tensor));
+      if (!element) continue;
+      const std::size_t at = *element * static_cast<std::size_t>(size_of(tensor.dtype));
+      return {"result", 0,
+              fmt::format("element {} of {} in memory is {:.9g} by the PTX, {:.9g} by the machine "
+                          "form",
+                          *element, tensor.name, number_of(tensor.dtype, range.begin + at),
+                          number_of(tensor.dtype, results_[t].data() + at))};
     }
     return {};
   }
-
-  // The root mean square of what is finite in the machine form's result.
-  double magnitude(std::size_t number) const {
-    const DType dtype = written_.tensors()[number]->dtype;
-    const auto size = static_cast<std::size_t>(size_of(dtype));
-    double squares = 0;
-    for (std::size_t at = 0; at < results_[number].size(); at += size) {
-      float value = 0;
-      to_float(dtype, results_[number].data() + at, &value, 1);
-      if (std::isfinite(value)) squares += double{value} * value;
-    }
-    const std::size_t elements = std::max<std::size_t>(results_[number].size() / size, 1);
-    return std::sqrt(squares / static_cast<double>(elements));
+  static float number_of(DType dtype, const std::byte* element) {
+    if (!is_float(dtype)) return static_cast<float>(to_integer(dtype, element));
+    float value = 0;
+    to_float(dtype, element, &value, 1);
+    return value;
   }
 
   const ir::Kernel& machine_;

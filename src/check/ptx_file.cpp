@@ -16,9 +16,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-class Reader {
+class PtxLaunchReader {
  public:
-  Reader(const std::string& file, std::uint64_t seed) : file_(file), seed_(seed) {}
+  PtxLaunchReader(const std::string& file, std::uint64_t seed) : file_(file), seed_(seed) {}
 
   PtxLaunch run(const Json& json) {
     if (!json.is_object()) fail("it is no object", "{\"grid\": [1], \"block\": [128], ...}");
@@ -152,7 +152,7 @@ class Reader {
 }  // namespace
 
 PtxLaunch read_ptx_launch(const std::string& text, const std::string& file, std::uint64_t seed) {
-  return Reader(file, seed)
+  return PtxLaunchReader(file, seed)
       .run(parse_user_json(text, file,
                            "write {\"grid\": [1], \"block\": [128], ...} (docs/debugging.md)"));
 }

@@ -6,9 +6,11 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <utility>
 
+#include "check/any_order.h"
 #include "check/shrunken_sizes.h"
 #include "codegen/cuda/delays.h"
 #include "compiler/build.h"
@@ -17,6 +19,7 @@
 #include "compiler/launch_plan.h"
 #include "compiler/simulation.h"
 #include "library/accuracy.h"
+#include "library/differences.h"
 #include "support/diagnostic.h"
 #include "target/verify.h"
 
@@ -236,20 +239,24 @@ class Stress {
       : options_(options),
         watchdog_(options.patience, [this, &hung] { hung(report_, delayed_); }) {}
 
-  // One workload: first as `reference` has it, then without delays and with them.
+  // One workload: first as `reference` has it, then without delays and with them. Bits may differ
+  // of the outputs that `in_any_order` names.
   void run(library::Workload& workload, const compiler::DeviceTensors& tensors,
-           const Queue& reference, const Queue& without, const Queue& with) {
+           const std::set<std::string>& in_any_order, const Queue& reference, const Queue& without,
+           const Queue& with) {
     const library::Reference wanted = reference_of(workload, library::Executed::by_hardware);
     if (options_.told) options_.told(workload, wanted);
     launch(reference, tensors, workload);
     const library::Workload first = workload;
     const bool is_right = compare(workload, wanted).ok();
     const auto differs = [&] {
-      const std::string bits = library::first_difference(workload, first, "in the first run");
-      if (is_right && bits.empty()) return false;
+      const std::string difference =
+          library::first_difference(workload, first, "in the first run", in_any_order);
+      if (is_right && difference.empty()) return false;
       if (report_.first_mismatch.empty()) {
         const library::Comparison comparison = compare(workload, wanted);
-        report_.first_mismatch = comparison.ok() ? "not the same bits: " + bits : comparison.text();
+        report_.first_mismatch =
+            comparison.ok() ? "not as in the first run: " + difference : comparison.text();
       }
       return true;
     };
@@ -387,13 +394,14 @@ StressReport stress_on_gpu(const ir::Kernel& original, const ir::Kernel& machine
     const LoadedKernel reference(plain(original), device, stream);
     const LoadedKernel with(delayed(machine, options.seed), device, stream);
     const LoadedKernel without(plain(machine), device, stream);
+    const std::set<std::string> in_any_order = left_by_any_order(original);
     for (library::Workload& workload : workloads) {
       const compiler::DeviceTensors tensors(workload.tensors);
       const std::vector<double> scalars = library::scalars_of(*workload.kernel, workload.options);
       for (const std::int64_t grid : {static_cast<std::int64_t>(device.info().multiprocessors),
                                       shrunken_multiprocessors(machine)}) {
         const auto queue = [&](const LoadedKernel& loaded) { return loaded.queue(grid, scalars); };
-        stress.run(workload, tensors, queue(reference), queue(without), queue(with));
+        stress.run(workload, tensors, in_any_order, queue(reference), queue(without), queue(with));
       }
     }
   });
@@ -419,7 +427,8 @@ StressReport stress_on_gpu(const ir::Program& recorded, const std::vector<ir::Ke
         const auto queue = [&](const LoadedProgram& loaded) {
           return loaded.queue(bound, count, stream);
         };
-        stress.run(workload, tensors, queue(reference), queue(without), queue(with));
+        stress.run(workload, tensors, left_by_any_order(bound, original), queue(reference),
+                   queue(without), queue(with));
       }
     }
   });

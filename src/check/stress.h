@@ -46,7 +46,7 @@ simulator::Fault simulate_programs(const std::vector<ir::Kernel>& machine,
 struct StressReport {
   std::int64_t plain_runs = 0, delayed_runs = 0;
   // Runs whose outputs are not, bit by bit, those of the kernel's first run, or not the float64
-  // reference's within the tolerance.
+  // reference's within the tolerance. Sums in any order may have other bits (any_order.h).
   std::int64_t plain_mismatches = 0, delayed_mismatches = 0;
   std::string first_mismatch;
   std::string error;  // of the assembler or the driver, which ends the runs

@@ -1,22 +1,19 @@
 #include "library/accuracy.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
-#include <map>
-#include <memory>
-#include <set>
 
-#include "analysis/logarithms.h"
 #include "compiler/host_program.h"
 #include "compiler/target.h"
 #include "ir/program.h"
+#include "library/differences.h"
 #include "library/library_build.h"
 #include "library/program_simulation.h"
+#include "library/rounding.h"
 #include "simulator/interpreter.h"
 #include "support/number_formats.h"
 
@@ -44,15 +41,6 @@ constexpr double kFarthest = 6;
 // What an output of f32 is allowed at least: sums of thousands of terms, ex2.approx, which errs by
 // 2^-22, and exp2_polynomial, which errs by 3e-6.
 constexpr double kSingle = 2e-5;
-
-std::string index_text(const std::vector<std::int64_t>& shape, std::int64_t index) {
-  std::vector<std::int64_t> indices(shape.size());
-  for (std::size_t axis = shape.size(); axis-- > 0;) {
-    indices[axis] = index % shape[axis];
-    index /= shape[axis];
-  }
-  return fmt::format("[{}]", fmt::join(indices, ", "));
-}
 
 // The sign of a NaN says nothing.
 std::string number_text(double number) {
@@ -292,73 +280,19 @@ std::vector<Measured> measured_errors(const Workload& workload, const Reference&
   return measured;
 }
 
-// The kernels of a workload's tile-level definition.
-std::vector<std::shared_ptr<const ir::Kernel>> meaning_of(const Workload& workload) {
-  const LibraryKernel& kernel = *workload.kernel;
-  OptionValues options = workload.options;
-  if (options.has("schedule")) options.set("schedule", "tile");
-  if (kernel.is_program()) return build_program(kernel, {nullptr, options, {}}).finish().kernels;
-  if (!kernel.build) return {};
-  return {std::make_shared<const ir::Kernel>(
-      trace_entry(kernel, options, compiler::parse_target("interpreter")).finish())};
-}
-
-// The coarsest rounding of what products take, such as the weights of attention; 0 without any. A
-// row in which one term outweighs the others may err by all of it: whether it does depends on where
-// the blocks begin in which a kernel takes the terms, so that the interpreter's run does not tell.
-double rounding_of_operands(const Workload& workload) {
-  double coarsest = 0;
-  for (const std::shared_ptr<const ir::Kernel>& kernel : meaning_of(workload)) {
-    std::map<ir::ValueId, const ir::Operation*> casts;
-    ir::for_each(kernel->body, [&](const ir::Operation& o) {
-      if (o.op == ir::Op::cast) casts[o.results[0]] = &o;
-      if (o.op != ir::Op::dot) return;
-      for (const std::size_t side : {0, 1}) {
-        auto at = casts.find(o.operands[side]);
-        for (; at != casts.end(); at = casts.find(at->second->operands[0])) {
-          const DType to = kernel->type(at->first).dtype;
-          const DType from = kernel->type(at->second->operands[0]).dtype;
-          if (from == DType::f32 && is_float(to)) coarsest = std::max(coarsest, unit_roundoff(to));
-        }
-      }
-    });
-  }
-  return coarsest;
-}
-
-// Of each output, what its errors are relative to at least. Other dtypes than f32 round by more.
-std::vector<double> least_magnitudes(const Workload& workload) {
-  std::set<std::string> logarithms;
-  for (const std::shared_ptr<const ir::Kernel>& kernel : meaning_of(workload)) {
-    logarithms.merge(analysis::stored_logarithms(*kernel));
-  }
-  std::vector<double> least;
-  for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
-    if (!workload.parameters[i]->is_output) continue;
-    const bool is_logarithm = workload.tensors[i].dtype() == DType::f32 &&
-                              logarithms.count(workload.parameters[i]->name) > 0;
-    least.push_back(is_logarithm ? kLogarithm : 0);
-  }
-  return least;
-}
-
-// Relative root mean square of what tensor cores lose in a sum of `terms` products of 8-bit floats.
-// Measured with cuBLAS's fast accumulation on an H200 (docs/log/2026-11-23-rows-again.md): 1.3e-3
-// at 4096, 3.1e-3 at 16384, so at most 3.2e-7 for each.
-constexpr double kByteProduct = 3.2e-7;
-
-double error_of_byte_products(const Workload& workload) {
-  bool has_bytes = false;
-  double elements = 0;
-  for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
-    const DType dtype = workload.tensors[i].dtype();
-    const bool is_output = workload.parameters[i]->is_output;
-    has_bytes = has_bytes || (!is_output && is_float(dtype) && size_of(dtype) == 1);
-    if (is_output) elements = std::max(elements, double(workload.tensors[i].elements()));
-  }
-  if (!has_bytes || elements == 0) return 0;
-  const double operations = workload.kernel->floating_operations(workload.options, {});
-  return kByteProduct * operations / (2 * elements);
+// Terms that a kernel rounds before it adds them. Which way each is rounded depends on where the
+// blocks begin in which the kernel takes them, so that the interpreter's run does not tell.
+void allow_rounded_terms(double rounding, const HostTensor& tensor,
+                         const std::vector<double>& wanted, Errors& allowed) {
+  const std::size_t row = row_of(tensor.shape());
+  const double of_store = allowed_errors({}, tensor.dtype(), tensor.shape()).row / kRoom;
+  const double of_terms = error_of_terms(rounding, static_cast<double>(row));
+  allowed.row = std::max(allowed.row, std::hypot(of_terms, of_store));
+  // One of the rows may err so far while the others do as usual. That matters where they are few.
+  const double rows = std::max(factor_of(wanted, wanted, row, 0).rows, 1.0);
+  allowed.whole =
+      std::max(allowed.whole,
+               std::hypot(allowed.row, std::sqrt(rows - 1) * allowed.whole) / std::sqrt(rows));
 }
 
 }  // namespace
@@ -495,8 +429,7 @@ Reference reference_of(const Workload& workload, Executed by) {
     }
     Errors allowed = allowed_errors(measured, tensor.dtype(), tensor.shape());
     if (of_operands > 0 && is_float(tensor.dtype()) && tensor.dtype() != DType::f32) {
-      const double of_store = allowed_errors({}, tensor.dtype(), tensor.shape()).row;
-      allowed.row = std::max(allowed.row, std::hypot(of_operands, of_store / kRoom));
+      allow_rounded_terms(of_operands, tensor, reference.values[output], allowed);
     }
     const bool cancels =
         is_float(tensor.dtype()) && root_mean_square(reference.values[output]) == 0;
@@ -585,21 +518,6 @@ Comparison compare(const Workload& workload, const Reference& reference) {
     if (writes_all(*workload.kernel)) find_unwritten(workload.tensors[i], compared);
   }
   return result;
-}
-
-std::string first_difference(const Workload& workload, const Workload& other,
-                             const std::string& of_what) {
-  for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
-    const HostTensor &tensor = workload.tensors[i], &before = other.tensors[i];
-    if (!workload.parameters[i]->is_output || tensor == before) continue;
-    const auto bytes =
-        std::mismatch(tensor.data(), tensor.data() + tensor.size_bytes(), before.data());
-    const std::int64_t number = (bytes.first - tensor.data()) / size_of(tensor.dtype());
-    return fmt::format("{}{} is {}, and {} {}", workload.name_of(i),
-                       index_text(tensor.shape(), number), tensor.flat(number), before.flat(number),
-                       of_what);
-  }
-  return {};
 }
 
 }  // namespace tilewright::library

@@ -78,11 +78,6 @@ Reference reference_of(const Workload& workload, Executed by = Executed::by_simu
 
 Comparison compare(const Workload& workload, const Reference& reference);
 
-// The first element of an output that is not, bit by bit, that of another execution: "C[0, 3] is 1,
-// and 2 `of_what`". Empty: there is none.
-std::string first_difference(const Workload& workload, const Workload& other,
-                             const std::string& of_what);
-
 // `tensor` beside another execution's: "Y[0, 3] is 1, and 2 `of_what`". The orders of sums may
 // differ.
 OutputComparison compare_tensor(const HostTensor& tensor, const std::vector<double>& wanted,

@@ -56,7 +56,16 @@ inline constexpr EstimatePart kEstimateParts[] = {
     {&Estimate::exposed, "exposed", "pauses"},
     {&Estimate::turns, "turns", "turns of sums"},
 };
-static_assert(offsetof(Estimate, bound) == sizeof(double) * (1 + std::size(kEstimateParts)),
+constexpr bool are_listed_once(const EstimatePart* first, const EstimatePart* end) {
+  for (; first != end; ++first) {
+    for (const EstimatePart* other = first + 1; other != end; ++other) {
+      if (first->seconds == other->seconds) return false;
+    }
+  }
+  return true;
+}
+static_assert(offsetof(Estimate, bound) == sizeof(double) * (1 + std::size(kEstimateParts)) &&
+                  are_listed_once(std::begin(kEstimateParts), std::end(kEstimateParts)),
               "each time of an estimate has its entry");
 
 // By how much it was off, as a root mean square, for variants of an H200 at sizes that nothing was

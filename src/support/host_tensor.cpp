@@ -70,7 +70,8 @@ std::int64_t nearest_integer(DType dtype, double value) {
 }
 
 // Normal numbers that were drawn before. Tensors of a seed begin with the same ones, whatever their
-// sizes, and a kernel that is simulated in many sizes asks for them again.
+// sizes, and a kernel that is simulated in many sizes asks for them again. The process keeps them,
+// up to 64 MB.
 class KnownDraws {
  public:
   // Puts the first ones into the tensor, as far as they are known; how many that are.

@@ -100,6 +100,24 @@ TEST(RepeatedStores, LoopsAreLeftOut) {
       ElementsAre());
 }
 
+// A limit that is not the tensor's end may be 0 while the tensor has elements.
+TEST(RepeatedStores, StoresOfNothingAreLeftOut) {
+  const auto axes_of_limit = [](bool is_end) {
+    Kernel kernel("stores");
+    const Dim rows = kernel.dim("rows"), written = kernel.dim("written");
+    const Tensor Y = kernel.out("Y", i32, {rows, 32});
+    kernel.in("X", i32, {written, 32});
+    const auto [x, y] = kernel.grid(ceil_div(rows, 16), 2);
+    const Block block = is_end ? rows.block(x, 16) : written.block(x, 16);
+    store(Y(block, all), zeros({16, 32}, i32));
+    std::vector<std::size_t> axes;
+    for (const RepeatedStore& each : repeated_stores(kernel.finish())) axes.push_back(each.axis);
+    return axes;
+  };
+  EXPECT_THAT(axes_of_limit(true), ElementsAre(1));
+  EXPECT_THAT(axes_of_limit(false), ElementsAre());
+}
+
 TEST(RepeatedStores, ALaunchThatMakesOne) {
   const std::vector<RepeatedStore> stores = {{{"own.cpp", 7}, 1, 2}};
   const auto launch = [&](const std::vector<std::int64_t>& grid, std::int64_t rows) {

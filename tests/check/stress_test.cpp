@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -359,6 +360,49 @@ TEST_F(StressOnFakeGpuTest, RightResultsAreRightAndHaveTheSameBits) {
   EXPECT_EQ(other.plain_mismatches, 0);
   EXPECT_EQ(other.delayed_mismatches, 1);
   EXPECT_THAT(other.first_mismatch, testing::HasSubstr("C[0, 0] is "));
+  state_->executes = nullptr;
+}
+
+// The same to a tensor that the kernel adds to in any order, whose address it is given first.
+struct StoredSums {
+  const FakeCudaState* state = nullptr;
+  std::vector<float> right;
+  float other_by = 0;  // relative, of the first element, from the second launch on
+} sums;
+
+int store_sums(void** parameters) {
+  auto* const to = *static_cast<float**>(parameters[0]);
+  std::copy(sums.right.begin(), sums.right.end(), to);
+  if (sums.state->launches > 1) to[0] *= 1 + sums.other_by;
+  return 0;
+}
+
+TEST_F(StressOnFakeGpuTest, SumsInAnyOrderMayHaveOtherBits) {
+  Kernel kernel("adding");
+  const Tensor S = kernel.inout("S", f32, {64});
+  kernel.ctas(2);
+  kernel.roles({role("all", warps(1), registers(40), [&] { atomic_add(S(all), full({64}, 1)); })});
+  std::ofstream(folder_ / "adding.tw") << ir::to_text(kernel.finish());
+  const auto source = library::KernelSource::of_file(folder_ / "adding.tw");
+  const ir::Kernel machine =
+      compiler::compile_to_machine(source.traced({}, compiler::parse_target("sm_90a")), "sm_90a")
+          .kernel;
+  std::vector<library::Workload> inputs = {library::make_workload(source.entry(), {}, {}, 0)};
+  const std::vector<double> right = reference_of(inputs.front()).values[0];
+  state_->executes = store_sums;
+  const auto mismatches = [&](float other_by) {
+    state_->launches = 0;
+    sums = {state_, {right.begin(), right.end()}, other_by};
+    StressOptions options;
+    options.runs = 1;
+    const StressReport report = stress_on_gpu(machine, machine, inputs, options,
+                                              [](const StressReport&, bool) { std::abort(); });
+    EXPECT_EQ(report.error, "");
+    return report.plain_mismatches + report.delayed_mismatches;
+  };
+  EXPECT_EQ(mismatches(0), 0);
+  EXPECT_EQ(mismatches(0x1p-22F), 0);
+  EXPECT_GT(mismatches(1e-4F), 0);
   state_->executes = nullptr;
 }
 

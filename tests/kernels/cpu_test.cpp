@@ -11,6 +11,7 @@
 #include "cpu/processors.h"
 #include "kernels/execution.h"
 #include "library/accuracy.h"
+#include "library/differences.h"
 #include "runtime/runtime_test.h"
 #include "tilewright/library_executable.h"
 
