@@ -260,6 +260,13 @@ void Engine::ask_for(const Region& region, State& state) {
   }
 }
 
+// Whether the first-level cache cannot hold the rows that a product goes over at once: of a way of
+// 4 KB they take every 1 KB or less.
+bool Engine::falls_into_few_sets(const Region& region) {
+  constexpr std::int64_t kStep = 1024, kFew = 8;
+  return region.strides[0] % kStep == 0 && region.extents[0] > kFew;
+}
+
 void Engine::run(const Load& operation) {
   const Region region = this->region(operation.box);
   const Tile& tile = this->tile(operation.tile);
@@ -282,7 +289,10 @@ void Engine::run(const Load& operation) {
     if (fits) return;
   }
   if (operation.in_place) {
-    view(inside ? &region : nullptr, operation.tile);
+    const bool copies = inside && operation.is_read_often && falls_into_few_sets(region);
+    view(inside && !copies ? &region : nullptr, operation.tile);
+    state.is_copy = copies;
+    if (copies) return transfer(region, region.extents, operation.walk, operation.tile, false);
     if (inside && launch_.exceeds_cache && state.is_for_many_rows && !packs_.have(region.data)) {
       ask_for(region, state);
     }

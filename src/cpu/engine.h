@@ -48,6 +48,7 @@ class Engine {
     Index extents = {}, strides = {};
     bool is_of_strip = false;
     bool is_far = false;            // in a tensor that is written past the caches
+    bool is_copy = false;           // of a tensor, where it could be read too
     bool is_for_many_rows = false;  // the last product that read it had them
     // Of a load that products read in the tensor: where it was, how far behind the one before, the
     // latest first, and where products have asked for the next one.
@@ -107,6 +108,7 @@ class Engine {
   bool continues(const Product& next) const;
   void flush();
   bool lies_in_arena(const void* data) const;
+  bool is_computed(const State& tile) const;
   Region region(const Box& box) const;
   void check(const Box& box) const;
   static std::int64_t next_step(const std::array<std::int64_t, 6>& steps);
@@ -115,6 +117,7 @@ class Engine {
   // Where the rows of a tile lie in the tensor itself, if functions of rows may go there.
   bool are_rows(const Region& region, const Index& extents, const Walk& walk, TileId tile) const;
   void view(const Region* region, TileId tile);
+  static bool falls_into_few_sets(const Region& region);
   void place_in_tensor(const Apply& operation);
   bool lies_by_lines(const Region& region, const Walk& walk) const;
   // Copies what lies inside between the tensor and the tile.

@@ -57,7 +57,7 @@ Product Engine::product_of(const Multiply& operation) {
   a.is_for_many_rows = b.is_for_many_rows = m > kFewRows;
   const Matrix of_b = matrix(b, operation.b_transposed);
   std::int64_t terms = std::min(left, right);
-  if (operation.skips_zeros && lies_in_arena(b.data) &&
+  if (operation.skips_zeros && is_computed(b) &&
       is_zero(of_b, terms, n, bytes_of(operation.element))) {
     terms = 0;
   }
@@ -72,7 +72,7 @@ Product Engine::product_of(const Multiply& operation) {
           operation.rounding,
           scratch_,
           needed(operation, m, n),
-          operation.skips_zeros && lies_in_arena(a.data),
+          operation.skips_zeros && is_computed(a),
           nullptr,
           nullptr,
           &ahead_};
@@ -157,6 +157,11 @@ bool Engine::continues(const Product& next) const {
 void Engine::flush() {
   if (waiting_.k > 0) kernels_.product(waiting_);
   waiting_.k = 0;
+}
+
+// Copies count as what they are of.
+bool Engine::is_computed(const State& tile) const {
+  return lies_in_arena(tile.data) && !tile.is_copy;
 }
 
 bool Engine::lies_in_arena(const void* data) const {

@@ -131,6 +131,7 @@ void Engine::view(const Region* region, TileId id) {
   state.strides = tile.strides;
   state.is_of_strip = tile.is_of_strip && region == nullptr;
   state.is_far = false;
+  state.is_copy = false;
   for (std::size_t axis = 0; region && axis < tile.rank; ++axis) {
     if (tile.strides[axis] != 0) state.strides[axis] = region->strides[axis];
   }

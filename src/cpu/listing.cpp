@@ -78,8 +78,11 @@ class Listing {
   // What products read with any strides, and functions of rows where these are whole vectors.
   void list(const Load& load) {
     const bool stays = load.in_place || load.in_place_by_rows;
-    add("load " + text_of(tile(load.tile)) + (stays ? ", read where it lies" : ""), load.box.where,
-        stays ? 0 : 2 * bytes_of(tile(load.tile)), 0, stays ? Slow::no : slow_of(tile(load.tile)));
+    const bool is_copied = load.in_place && load.is_read_often;
+    add("load " + text_of(tile(load.tile)) + (stays ? ", read where it lies" : "") +
+            (is_copied ? ", or copied where rows are multiples of 1 KB apart" : ""),
+        load.box.where, stays ? 0 : 2 * bytes_of(tile(load.tile)), 0,
+        stays ? Slow::no : slow_of(tile(load.tile)));
   }
   void list(const Store& store) {
     add("store " + text_of(tile(store.tile)), store.box.where, 2 * bytes_of(tile(store.tile)), 0,

@@ -79,6 +79,19 @@ bool Lowering::is_read_by_rows(const ir::Operation& load) const {
          });
 }
 
+// By products of f32 in a loop behind it, as the left factor.
+bool Lowering::is_read_often(const ir::Operation& load) const {
+  const ValueId value = load.results[0];
+  const std::vector<ir::Operation>& body = visited_->body;
+  for (const ir::Operation* const use : uses_[value]) {
+    const bool is_beside = use >= body.data() && use < body.data() + body.size();
+    if (use->op == Op::dot && use->operands[0] == value && !is_beside) {
+      return type(value).dtype == DType::f32;
+    }
+  }
+  return false;
+}
+
 // The product whose sums begin as what is loaded, and are stored there again: nothing between
 // reads or writes memory that may change, and nobody else needs either.
 const ir::Operation* Lowering::product_that_updates(const ir::Operation& load) const {
@@ -119,7 +132,8 @@ void Lowering::access(const ir::Operation& operation) {
               walk_of(program_.tiles[tile]),
               is_read_in_place(operation),
               is_read_by_rows(operation),
-              is_constant(operation)};
+              is_constant(operation),
+              is_read_often(operation)};
     if (const ir::Operation* const product = product_that_updates(operation)) {
       load.summed = define_tile(product->results[0]);
     }

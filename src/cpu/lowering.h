@@ -76,6 +76,7 @@ class Lowering {
   bool is_constant(const ir::Operation& load) const;
   bool is_read_in_place(const ir::Operation& load) const;
   bool is_read_by_rows(const ir::Operation& load) const;
+  bool is_read_often(const ir::Operation& load) const;
   void store(const ir::Operation& operation, Box to);
   const ir::Operation* product_that_updates(const ir::Operation& load) const;
 

@@ -101,6 +101,8 @@ struct Load {
   // The same for functions of rows: where these are whole vectors too.
   bool in_place_by_rows = false;
   bool is_constant = false;  // the kernel stores nothing there
+  // Of one in place: products of a loop behind it go over its rows again and again.
+  bool is_read_often = false;
   // A product adds to the tile, and nobody needs its result but the store to the same box: it adds
   // to the tensor itself, where rows are whole vectors.
   TileId summed = kNone;

@@ -22,6 +22,9 @@ constexpr std::int64_t kPanel = kSumVectors * kLanes;
 // So many terms of so many columns are packed at once, and stay in the second-level cache. They
 // meet so many rows of a, which stay in the first.
 constexpr std::int64_t kTerms = 256, kColumns = 256, kRows = 32;
+// The same of a transposed a. So many rows of a term are lines of memory side by side, which the
+// machine foresees.
+constexpr std::int64_t kTransposedRows = 64;
 
 // Floats one after the other, `stride` of them to the next row.
 struct FloatRows {
@@ -150,13 +153,14 @@ TW_INLINE void for_packed_parts(const Product& p, float* panels, Pack pack, Mult
 
 // The same, where multiply(part, terms, row, column, Count rows, Count vectors) is called for all
 // blocks of sums that fit into registers and are needed, columns counted from that of the part.
-// `terms` are those that terms_of(part, row, rows) gives, where zeros are skipped.
-template <typename Pack, typename TermsOf, typename Multiply>
+// `terms` are those that terms_of(part, row, rows) gives for `at_once` rows, where zeros are
+// skipped.
+template <std::int64_t at_once, typename Pack, typename TermsOf, typename Multiply>
 TW_INLINE void for_parts(const Product& p, float* panels, Pack pack, TermsOf terms_of,
                          Multiply multiply) {
   for_packed_parts<1>(p, panels, pack, [&](const PackedPart& part) {
-    for (std::int64_t top = 0; top < p.m; top += kRows) {
-      const std::int64_t all_rows = smaller_of(p.m - top, kRows);
+    for (std::int64_t top = 0; top < p.m; top += at_once) {
+      const std::int64_t all_rows = smaller_of(p.m - top, at_once);
       const Span needed = needed_columns(p, part, top, all_rows);
       const Span terms = terms_of(part, top, all_rows);
       for (std::int64_t left = needed.begin / kPanel * kPanel; left < needed.end; left += kPanel) {

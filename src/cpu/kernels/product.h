@@ -16,6 +16,7 @@ TW_INLINE Floats add_product(Floats a, Floats b, Floats sum) {
 
 // a {m, k} with the terms of a row side by side.
 struct ByRows {
+  static constexpr std::int64_t kAtOnce = kRows;
   FloatRows rows;
   TW_INLINE ByRows from(std::int64_t row, std::int64_t term) const {
     return {{rows.data + row * rows.stride + term, rows.stride}};
@@ -32,6 +33,7 @@ struct ByRows {
 
 // The same with the rows of a term side by side: of a transposed tile, which needs no copy.
 struct ByTerms {
+  static constexpr std::int64_t kAtOnce = kTransposedRows;
   const float* data;
   std::int64_t stride;  // to the next term
   TW_INLINE ByTerms from(std::int64_t row, std::int64_t term) const {
@@ -177,7 +179,7 @@ void product_in_order(const Product& p, const ProductScratch& scratch, A a) {
                     packed_column(part.panels, part.terms, left), scratch.columns);
     }
   };
-  for_parts(
+  for_parts<A::kAtOnce>(
       p, scratch.panels, pack,
       [&](const PackedPart& part, std::int64_t top, std::int64_t rows) {
         if (!p.skips_zeros) return Span{0, part.terms};
