@@ -197,7 +197,7 @@ void check_attention_ranks(const SequenceParallelAttention& o, const Caller& cal
     caller.refuse("in_parts is set", "leave it out: over ranks tiles without a mask have parts");
   }
   if (o.attention.few_tiles) {
-    caller.refuse("few_tiles is set", "leave it out: over ranks tiles are taken late anyway");
+    caller.refuse("few_tiles is set", "leave it out: it is for the tiles of one GPU");
   }
 }
 

@@ -331,8 +331,9 @@ class Forward {
   }
   void load_keys(const Work& work, const KeyBlocks& blocks,
                  const std::function<void()>& fetch_next) {
-    // Where keys arrive there are no registers to take the next tile before the end.
-    constexpr bool kFetchesBefore = !Order::kKeysArrive;
+    // Where keys arrive by parts of them, there are no registers to take the next tile before the
+    // end.
+    constexpr bool kFetchesBefore = !Order::kKeysArrive || Order::kSendsOutput;
     load_descending(
         blocks,
         [&](const Index& j) {

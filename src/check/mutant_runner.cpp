@@ -70,8 +70,9 @@ constexpr std::int64_t kAllPlaces = INT64_MAX;
 
 // How many places of others a cluster takes over in the runs that stand for all orders. Clusters
 // share nothing but what they ask, so that the first one is as any that takes as many. Behind so
-// many places, rings are where they were. They are an odd number, so that each meets even seeds and
-// odd ones, by which CTAs that count run at once or not, where seeds in a row take them in turn.
+// many places, rings are where they were. Seeds in a row take these numbers in turn. There is an
+// odd number of them, so that each meets even and odd seeds, by which CTAs that count run at once
+// or not.
 std::vector<std::optional<std::int64_t>> numbers_to_take(const ir::Kernel& kernel) {
   std::int64_t stages = 1;
   bool asks = false;

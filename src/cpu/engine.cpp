@@ -375,6 +375,7 @@ void Engine::run(const Move& operation) {
     const bool is_view = !lies_in_arena(source.data);
     target.data = is_view ? source.data + origin : arena_ + result.offset;
     target.strides = is_view ? strides : result.strides;
+    target.is_copy = source.is_copy;
     if (is_view) return;
   }
   const bool is_there = operation.is_copy && source.data == target.data;

@@ -67,8 +67,8 @@ double behind_turns(const Samples& samples, double turn) {
   return most;
 }
 
-// CTAs take tiles from one list, each the next one about as the last one ends. When the last CTA
-// ends, by the time when all would end if tiles could be divided.
+// CTAs take tiles from one list, each the next one about when it has loaded the last, or ahead, as
+// it begins that. When the last CTA ends, by the time when all would end if tiles could be divided.
 double end_by_mean(const std::vector<CtaTimeline>& ctas) {
   std::vector<double> list;
   std::size_t turns = 0;
@@ -81,13 +81,17 @@ double end_by_mean(const std::vector<CtaTimeline>& ctas) {
       if (turn < cta.tiles.size()) list.push_back(cta.tiles[turn]);
     }
   }
-  std::vector<double> ends(ctas.size(), 0);
+  struct Busy {
+    double takes = -1, ends = 0;  // its first tile is its own
+  };
+  std::vector<Busy> busy(ctas.size());
   double all = 0, last = 0;
   for (const double tile : list) {
-    double& end = *std::min_element(ends.begin(), ends.end());
-    end += tile;
+    Busy& cta = *std::min_element(busy.begin(), busy.end(),
+                                  [](const Busy& a, const Busy& b) { return a.takes < b.takes; });
+    cta = {ctas.front().takes_ahead ? cta.ends : cta.ends + tile, cta.ends + tile};
     all += tile;
-    last = std::max(last, end);
+    last = std::max(last, cta.ends);
   }
   return all == 0 ? 1 : last * static_cast<double>(ctas.size()) / all;
 }

@@ -27,11 +27,10 @@ using ir::Operation;
 using ir::ValueId;
 
 // An innermost loop of more turns is followed for its first turns, and the rest is like the last of
-// them: a turn's number changes no instruction but those of masks, and that which takes the CTA's
-// next tile. A loop with one of these is followed whole.
-constexpr std::int64_t kFollowedTurns = 6;
-constexpr int kMostTurns =
-    1 << 16;  // of a loop whose end the kernel decides: none is followed for ever
+// them: a turn's number changes no instruction but those of masks. Where one of the last turns
+// takes the CTA's next tile, these are followed too.
+constexpr std::int64_t kFollowedTurns = 6, kLastTurns = 6;
+constexpr int kMostTurns = 1 << 16;  // of a loop whose end the kernel decides
 
 bool has_any(const ir::Block& block, std::initializer_list<Op> wanted) {
   bool found = false;
@@ -127,17 +126,21 @@ class Follower {
                     0, floor_div(high.value - low.value + step.value - 1, step.value))
               : 1;
     const bool is_innermost = !has_any(operation.blocks[0], {Op::for_loop, Op::while_loop});
-    const bool is_alike = is_innermost && !has_any(operation.blocks[0], {Op::atomic_add});
-    const std::int64_t followed = is_alike ? std::min(turns, kFollowedTurns) : turns;
+    const std::int64_t at_end = has_any(operation.blocks[0], {Op::atomic_add}) ? kLastTurns : 0;
+    const bool is_long = is_innermost && turns > kFollowedTurns + at_end;
+    const std::int64_t at_begin = is_long ? kFollowedTurns : turns;
+    const std::int64_t left_out = is_long ? turns - kFollowedTurns - at_end : 0;
     const bool outside = clock_.begin_loop(is_innermost);
-    for (std::int64_t turn = 0; turn < followed; ++turn) {
+    for (std::int64_t turn = 0; turn < turns; ++turn) {
       const WarpClock::State before = clock_.state();
       const double computed = clock_.computed();
       std::vector<FollowedScalar> arguments = {{low.value + turn * step.value, known}};
       arguments.insert(arguments.end(), values.begin(), values.end());
       values = enter(operation.blocks[0], arguments);
       clock_.end_turn(before.total.products, computed);
-      if (turn + 1 == followed) clock_.repeat(before, static_cast<double>(turns - followed));
+      if (turn + 1 != at_begin) continue;
+      clock_.repeat(before, static_cast<double>(left_out));
+      turn += left_out;
     }
     clock_.end_loop(outside);
     finish(operation, values);
@@ -150,6 +153,7 @@ class Follower {
     for (int turn = 0; turn < kMostTurns && (!going.known || going.value != 0); ++turn) {
       const bool once = !going.known;
       const double products = total_.products;
+      if (whiles_ == 1) loaded_before_ = total_.load_bytes;
       values = enter(operation.blocks[0], values);
       if (whiles_ == 1) note_tile(static_cast<std::size_t>(turn), total_.products - products);
       going = values.front();
@@ -202,6 +206,7 @@ class Follower {
     const std::int64_t together = ranks_ > 0 ? kernel_.cluster : 1;
     if (!is_tile) clock_.wait(rates_.global_latency);
     total_.counts_tiles = total_.counts_tiles || is_tile;
+    total_.takes_ahead = total_.takes_ahead || (is_tile && total_.load_bytes == loaded_before_);
     total_.counts_for_cluster = total_.counts_for_cluster || (is_tile && together > 1);
     scalars_[operation.results[0]] =
         is_tile ? FollowedScalar{cta_ / together + ctas_ / together * tiles_++, true}
@@ -425,6 +430,7 @@ class Follower {
   FollowedCopies copies_;
   std::int64_t tiles_ = 0;
   int whiles_ = 0;             // loops around, whose end the kernel decides
+  double loaded_before_ = 0;   // the turn of the outermost of them
   std::set<ValueId> by_rank_;  // what depends on the place in the cluster, but for a loop's values
   int ranks_ = 0;              // conditions around that do
   const CompletedBarriers& completed_;

@@ -31,6 +31,7 @@ struct CtaTimeline {
   double tensor_memory = 0;   // of the port of tensor memory: sums, loads and stores
   bool counts_tiles = false;  // whoever is free takes the next: all CTAs end at about the same time
   std::int64_t taken = 0;     // so many, the first of which is the CTA's own
+  bool takes_ahead = false;   // the next one as it begins a tile, not when it has loaded it
   std::vector<double> tiles;  // the products of each, in their order
   bool counts_for_cluster = false;  // by one CTA: what it tells the others is not followed
   double received_bytes = 0;  // by copies, also by those that another CTA of the cluster asks for

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,10 @@ struct RanksSubject {
 
   // The kind of fault that shows in one schedule of some runs; "" for none.
   std::string symptom(const ir::Kernel& mutant, std::uint64_t seed, int runs) const {
+    return symptom_in(sizes, mutant, seed, runs);
+  }
+  std::string symptom_in(const DimValues& sizes, const ir::Kernel& mutant, std::uint64_t seed,
+                         int runs) const {
     simulator::MachineOptions options;
     options.seed = seed;
     options.multiprocessors = options.resident = ctas;
@@ -74,6 +79,9 @@ struct RanksSubject {
       std::string symptom;
       for (std::uint64_t seed = 0; seed < 12 && symptom.empty(); ++seed) {
         symptom = this->symptom(changed, seed, runs);
+        if (symptom.empty() && further_sizes) {
+          symptom = symptom_in(*further_sizes, changed, seed, runs);
+        }
       }
       EXPECT_NE(std::find(kind->classes.begin(), kind->classes.end(), symptom), kind->classes.end())
           << "found as '" << symptom << "'";
@@ -84,6 +92,7 @@ struct RanksSubject {
 
   Program program;
   DimValues sizes;
+  std::optional<DimValues> further_sizes;  // in which faults are looked for too
   int ctas = 8;
   bool has_callers = false;         // who use the results behind each run
   bool strict = false;              // also proxy fences between reads and asynchronous writes

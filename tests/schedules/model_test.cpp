@@ -513,6 +513,27 @@ TEST(ModelTest, WhoEndsFirstTakesTheNextTile) {
   EXPECT_NEAR(products_of(kTiles), products_of(1), 0.15 * products_of(1));
 }
 
+// The automatic schedule does so as it begins a tile. Of a loop of 600 turns the one that takes the
+// next tile is followed, and not many of the others.
+TEST(ModelTest, WhenTheNextTileIsTaken) {
+  kernels::Attention a;
+  a.heads = a.kv_heads = 1;
+  a.dim = a.dim_v = 128;
+  a.causal = true;
+  const ir::Binding sizes(
+      {{"batch", 1}, {"queries", 1536}, {"keys", 600 * 64}, {"multiprocessors", 4}});
+  const CtaTimeline at_begin =
+      follow_cta(machine_of(kernels::attention_forward(a)), sizes, 0, 4, kDevice);
+  EXPECT_TRUE(at_begin.counts_tiles);
+  EXPECT_TRUE(at_begin.takes_ahead);
+  a = kernels::with_sm90_blocks(a);
+  const CtaTimeline near_end =
+      follow_cta(machine_of(kernels::attention_forward_sm90(a)), sizes, 0, 4, kDevice);
+  EXPECT_TRUE(near_end.counts_tiles);
+  EXPECT_FALSE(near_end.takes_ahead);
+  EXPECT_EQ(near_end.tiles.size(), 2U) << "of eight";
+}
+
 // What stands outside the roles each warpgroup of the CTA does, one beside the other.
 TEST(ModelTest, WhatAllWarpsDoTakesAsLongAsThereAreWarps) {
   const auto cycles = [](int threads) {

@@ -29,8 +29,8 @@ struct Attention {
   // sm_90a: keys of the last tiles are divided among CTAs where tiles do not fill a round of all of
   // them. Up to dim 128, for sequences of one length, without a window or pairs.
   bool in_parts = false;
-  // sm_90a: tiles of 128 rows, for where those of 192 would be fewer than one and a half for each
-  // multiprocessor. For sequences of one length.
+  // sm_90a: tiles of 128 rows, for where few of 192 would leave multiprocessors without work. For
+  // sequences of one length.
   bool few_tiles = false;
   // sm_100a: of so many keys of a block, a multiple of 16, weights are exponentials by a polynomial
   // (exp2_polynomial), beside the unit for special functions. with_sm100_blocks chooses it.
