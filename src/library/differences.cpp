@@ -41,7 +41,8 @@ std::string index_text(const std::vector<std::int64_t>& shape, std::int64_t inde
 
 double bound_of_any_order(DType dtype) {
   if (!is_float(dtype)) return 0;
-  return dtype == DType::f32 ? 0x1p-18 : 0x1p-7;
+  if (dtype == DType::f32) return 0x1p-18;
+  return size_of(dtype) == 1 ? 0x1p-3 : 0x1p-7;  // rounded from sums, to the next number at most
 }
 
 std::optional<std::size_t> first_apart(DType dtype, std::span<const std::byte> got,

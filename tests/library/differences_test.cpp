@@ -70,5 +70,18 @@ TEST(Differences, IntegersAreExact) {
   EXPECT_LT(bound_of_any_order(f32), bound_of_any_order(bf16));
 }
 
+TEST(Differences, RoundedSumsMayBeTheNextNumber) {
+  const auto may_be = [](DType dtype, double next) {
+    const HostTensor sum = HostTensor::from_values(dtype, {1}, {1});
+    const HostTensor other = HostTensor::from_values(dtype, {1}, {next});
+    return !first_apart(dtype, {other.data(), other.size_bytes()}, {sum.data(), sum.size_bytes()},
+                        bound_of_any_order(dtype));
+  };
+  EXPECT_TRUE(may_be(bf16, 1 + 0x1p-7));
+  EXPECT_TRUE(may_be(f8e4m3, 1 + 0x1p-3));
+  EXPECT_FALSE(may_be(bf16, 1 + 0x1p-6));
+  EXPECT_FALSE(may_be(f8e4m3, 1 + 0x1p-2));
+}
+
 }  // namespace
 }  // namespace tilewright::library
