@@ -163,6 +163,9 @@ class HeadsOfRanks : public Keys {
         [&] { body(K, V, rows, head); });
   }
 
+  // Until every other rank has begun the run: its caller may use its gradients before.
+  void await_others() const { await_arrival(0); }
+
   // Where the rows' owner has them.
   TensorView query_output(const One& one, const Tensor& to, const Block& rows, const Index& head,
                           const Selector& columns = all) const {

@@ -305,7 +305,7 @@ struct WindowRows {
 // there. `Shapes`: of the sequences.
 struct OwnRows {
   Condition has_sums(const Block&) const { return false; }
-  void await_head(const Index&) const {}
+  void await_others() const {}
   struct HeadsThatCame {
     explicit HeadsThatCame(const OwnRows&) {}
     void await(const Index&) const {}
