@@ -64,7 +64,8 @@ class AllToAllSm90 {
   }
 
   void record() {
-    const Dim most = min(multiprocessors(), RanksArrive::kCtas);
+    // Ranks take turns evenly where they divide the CTAs. The link is full with fewer.
+    const Dim most = min(multiprocessors() / 16 * 16, RanksArrive::kCtas);
     kernel_.ctas(max(min(most, tiles_before(moved_.size())), 1));
     const int few = static_cast<int>(target_limits("sm_90a").least_role_registers);
     kernel_.roles({role("load", warps(1), registers(few), [this] { load(); }),
