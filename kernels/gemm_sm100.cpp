@@ -24,7 +24,8 @@ int stages_of(const Gemm& g, int columns) {
 
 void check_sm100(const Gemm& g, const Caller& caller) {
   if (g.dtype != bf16 && g.dtype != f16 && g.dtype != f8e4m3) {
-    caller.refuse("dtype is " + std::string(name_of(g.dtype)), "take bf16, f16 or f8e4m3");
+    caller.refuse("dtype is " + std::string(name_of(g.dtype)),
+                  "take bf16, f16 or f8e4m3; the target cpu takes f32 too");
   }
   if (g.block_m != kRows) {
     caller.refuse("block_m is " + std::to_string(g.block_m),
