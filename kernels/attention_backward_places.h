@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
 #include <type_traits>
 #include <utility>
 
 #include "kernels/attention_backward_sequences.h"
 #include "kernels/attention_parameters.h"
+#include "tilewright/function_ref.h"
 #include "tilewright/hopper.h"
 #include "tilewright/kernels/attention.h"
 #include "tilewright/ranks.h"
@@ -504,7 +504,7 @@ using KeysOf = std::conditional_t<std::is_same_v<Sequences, Batch>, BatchKeys, P
 // sequence and keys. Packed sequences have places without keys: there `none`.
 template <typename Keys, typename Load>
 void load_at(const Keys& sequences, const KeyPlace& at, int size, const Load& load,
-             const std::function<void()>& none = {}) {
+             FunctionRef<void()> none = {}) {
   const typename Keys::One sequence = sequences.of(at.sequence);
   const Block keys = sequence.keys.block(at.block, size);
   if constexpr (Keys::kOneLength) {

@@ -1,9 +1,9 @@
 #include <algorithm>
-#include <functional>
 #include <optional>
 
 #include "kernels/gemm_sm90.h"
 #include "tilewright/blackwell.h"
+#include "tilewright/function_ref.h"
 #include "tilewright/target.h"
 
 namespace tilewright::kernels {
@@ -90,7 +90,7 @@ class GemmSm100 {
   Dim at_once() const { return ctas_ == 1 ? multiprocessors() : max(multiprocessors() / ctas_, 1); }
 
   // Calls `body` with the rows of C that this CTA has, and with the number of the block of columns.
-  void each_tile(const std::function<void(const Block& rows, const Index& columns)>& body) {
+  void each_tile(FunctionRef<void(const Block& rows, const Index& columns)> body) {
     const auto tile = [&](const Index& number) {
       const Index first = number / columns_ * ctas_;
       body(p_.m.block(ctas_ == 1 ? first : first + cluster_rank(), kRows), number % columns_);
