@@ -74,7 +74,7 @@ CommandLine::CommandLine()
       "available here (tilewright doctor says what is missing); 4 a bug of Tilewright.");
 
   CLI::App* list = add("list", "The kernels that come with Tilewright", tools::list);
-  list->add_option("kernel", request_.kernel, "Of one kernel alone");
+  list->add_option("kernel", request_.kernel, "Of one kernel alone, or of a file that ends in .tw");
   list->add_flag("--cases", request_.cases,
                  "Settings that together come to every case of the kernels' plans, and to every "
                  "two cases that go together: what scripts/prove runs. With --set the cases of "

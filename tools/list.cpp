@@ -10,6 +10,7 @@
 #include "list_cases.h"
 #include "support/diagnostic.h"
 #include "tilewright/library.h"
+#include "workload.h"
 
 namespace tilewright::tools {
 namespace {
@@ -129,6 +130,16 @@ int list(const Request& request) {
         {}, fmt::format("--set {}: what is listed depends on no setting", request.settings.front()))
         .fix("--cases lists the cases of a kernel's settings")
         .raise();
+  }
+  if (request.kernel.ends_with(".tw")) {
+    const library::KernelSource source = open_kernel(request.kernel);
+    if (request.json) {
+      const Json kernels = Json::array({json_of(source.entry(), request.target)});
+      fmt::print("{}\n", json_text(Json{{"kernels", kernels}}));
+    } else {
+      print(source.entry(), request.target);
+    }
+    return 0;
   }
   const auto is_asked = [&](const LibraryKernel& kernel) {
     return request.kernel.empty() || &kernel == &find_kernel(request.kernel);

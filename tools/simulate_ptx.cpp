@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -28,6 +29,15 @@ int simulate_ptx(const Request& request) {
       request.launch.empty() ? file.substr(0, file.rfind('.')) + ".json" : request.launch;
   const std::string text = read_text(file);
   const ptx::Module module = ptx::parse(text, file);
+  std::error_code error;
+  if (request.launch.empty() && !std::filesystem::exists(launch_file, error)) {
+    Diagnostic(
+        {}, fmt::format("{}: nothing says how it is launched: there is no {}", file, launch_file))
+        .fix(
+            "write its grid, block and arguments there (docs/debugging.md), or name another file "
+            "with --launch")
+        .raise();
+  }
   const checks::PtxLaunch launch = checks::read_ptx_launch(
       read_text(launch_file), launch_file, request.input_seed.value_or(request.seed));
   std::vector<HostTensor> first;

@@ -180,7 +180,7 @@ class Group:
 
     def barrier(self, name="barrier"):
         """Returns when all ranks have come to the barrier of this name."""
-        self._library.group_barrier(self._open(), name.encode())
+        self._library.group_barrier(self._open(), _bytes("barrier", name))
 
     def all_gather(self, own, name="all_gather"):
         """What each rank gives, as bytes, in their order."""
@@ -188,9 +188,9 @@ class Group:
             raise TilewrightError(f"error: what {name} is given is {own!r}, of type "
                                   f"{type(own).__name__}\n  fix: pass bytes; of a text "
                                   "text.encode()")
-        own = bytes(own)
+        own, called = bytes(own), _bytes("exchange", name)
         data, sizes = (ctypes.c_void_p * self.size)(), (ctypes.c_int64 * self.size)()
-        self._library.group_all_gather(self._open(), name.encode(), own, len(own), data, sizes)
+        self._library.group_all_gather(self._open(), called, own, len(own), data, sizes)
         return [ctypes.string_at(at or 0, size) if size else b"" for at, size in zip(data, sizes)]
 
     def lost(self):
@@ -200,7 +200,7 @@ class Group:
 
     def require_all(self, waiting_for):
         """Raises if a rank has died or left."""
-        self._library.group_require_all(self._open(), waiting_for.encode())
+        self._library.group_require_all(self._open(), _bytes("wait", waiting_for))
 
     def symmetric(self, shape, dtype, name, memory="host", device=0):
         """A tensor that every rank has and all ranks of one machine reach: a list with that of each
@@ -229,7 +229,8 @@ class SymmetricMemory:
         self._handle = None
         self.on_gpu = memory == "gpu"
         self._handle = self._library.make(self._library.symmetric_create, group._open(), size,
-                                          name.encode(), memory.encode(), device)
+                                          _bytes("memory", name), _bytes("memory", memory),
+                                          device)
         self.size = size
 
     def close(self):

@@ -94,8 +94,10 @@ def _text_of(path, name):
         name = next(iter(kernels))
     if name in kernels:
         return kernels[name], name + ".tw"
-    if failed:
-        raise TilewrightError(failed[0])
+    if failed:  # nobody knows the names of those
+        wanted = f", and no {name} among them" if name else ""
+        raise TilewrightError("\n".join([
+            *failed, f"  {path} gives {', '.join(kernels) or 'no other kernel'}{wanted}"]))
     raise TilewrightError(f"error: {path}: " + ("which of its kernels is meant is not said"
                                                 if name is None else f"there is no kernel {name}") +
                           f"\n  fix: name one of {', '.join(kernels)}")
@@ -190,6 +192,10 @@ class LoadedKernel:
     def set_gradient(self, gradient, names):
         """`names`: by the name of one of its tensors, that which it is the gradient of."""
         known = {*self.inputs, *self.outputs}
+        for name in names:
+            if name not in gradient.inputs + gradient.outputs:
+                raise TilewrightError(f"error: gradients= names {name}, and {gradient.name} has no "
+                                      f"such tensor\n  fix: it is {gradient!r}")
         for name in gradient.inputs + gradient.outputs:
             of = names.get(name, name[1:] if name.startswith("d") else name)
             if name not in known and of not in known:

@@ -223,6 +223,14 @@ def _words(settings):
             for word in ("--set", f"{name}={setting(value)}")]
 
 
+def _named(kernel):
+    try:
+        return os.fspath(kernel)
+    except TypeError:
+        raise TilewrightError(f"error: the kernel is {kernel!r}\n  fix: pass the name of one of "
+                              "the library, a file, or what load() gives") from None
+
+
 def _inputs(inputs):
     for name, value in (inputs or {}).items():
         if not isinstance(value, (str, os.PathLike)):
@@ -236,7 +244,7 @@ def simulate(kernel, *, target="sm_90a", schedules=1, seed=0, inputs=None, trace
     `kernel` is a name of the library, a file or what `load` gives; the settings are its options and
     sizes. Inputs that `inputs` does not give, by their names as files or in words as
     "uniform:-1:1", are random. With `trace` the report has a page of what ran when."""
-    words = ["simulate", os.fspath(kernel), "--target", target, "--schedules", str(schedules),
+    words = ["simulate", _named(kernel), "--target", target, "--schedules", str(schedules),
              "--seed", str(seed), *_inputs(inputs), *_words(settings)]
     if not trace:
         return Simulation(answer(*words))
@@ -250,7 +258,7 @@ def explain(kernel, *, target="sm_90a", **settings):
     """What a kernel is compiled to: a page in a notebook."""
     with tempfile.TemporaryDirectory() as folder:
         file = os.path.join(folder, "explanation.html")
-        data = answer("explain", os.fspath(kernel), "--target", target, "--html", file,
+        data = answer("explain", _named(kernel), "--target", target, "--html", file,
                       *_words(settings))
         return Explanation(data, _page(file))
 
@@ -258,23 +266,23 @@ def explain(kernel, *, target="sm_90a", **settings):
 def check_gradients(kernel, backward=None, *, target="cpu", directions=2, seed=0, **settings):
     """Compares the gradients that a kernel computes with derivatives of its forward pass: of the
     library by the name of either, of one's own both."""
-    words = ["check-gradients", os.fspath(kernel), "--target", target, "--directions",
+    words = ["check-gradients", _named(kernel), "--target", target, "--directions",
              str(directions), "--seed", str(seed), *_words(settings)]
     if backward is not None:
-        words += ["--backward", os.fspath(backward)]
+        words += ["--backward", _named(backward)]
     return GradientCheck(answer(*words))
 
 
 def time(kernel, *, target=None, inputs=None, seed=0, **settings):
     """How long a run takes: the median of many behind some that do not count."""
-    words = ["bench", os.fspath(kernel), *_inputs(inputs), "--seed", str(seed), *_words(settings)]
+    words = ["bench", _named(kernel), *_inputs(inputs), "--seed", str(seed), *_words(settings)]
     return Timing(answer(*words, *(("--target", target) if target else ())))
 
 
 def tune(kernel, *, sizes=None, model_only=False, **settings):
     """Measures a kernel's schedules on the GPU: `sizes` are a list for each length, as
     {"m": [16, 64]}. With model_only they are ranked for sm_90a, without a GPU."""
-    words = ["tune", os.fspath(kernel), "--target", "sm_90a" if model_only else "cuda",
+    words = ["tune", _named(kernel), "--target", "sm_90a" if model_only else "cuda",
              *_words(settings)]
     for name, values in (sizes or {}).items():
         values = [values] if isinstance(values, int) else values

@@ -22,6 +22,9 @@ int give_kernel(std::initializer_list<Kernel (*)()> kernels, int number, void* c
   } catch (const std::exception& error) {
     take(context, nullptr, error.what());
     return static_cast<int>(ErrorKind::internal);
+  } catch (...) {
+    take(context, nullptr, "error: a kernel of the plug-in throws what is no std::exception");
+    return static_cast<int>(ErrorKind::internal);
   }
 }
 

@@ -138,6 +138,8 @@ def refusals(rank, size, folder):
         tell(lambda: group.symmetric((4,), "i32" if rank else "f32", "typed"))
         tell(lambda: group.all_gather("a text", "texts"))
         tell(lambda: group.all_gather(5, "numbers"))
+        tell(lambda: group.barrier(3))
+        tell(lambda: group.symmetric((4,), "i32", "x", memory=0))
         tell(lambda: tilewright.Kernel("all_reduce", group=group, target="cpu"))
         whole = tilewright.SymmetricMemory(group, 64, "small")
         tell(lambda: whole.address(size))
@@ -254,6 +256,8 @@ class Groups(unittest.TestCase):
                          f"typed is {['i32', 'f32'][rank]} [4] in rank {1 - rank}",
                          "what texts is given is 'a text', of type str",
                          "what numbers is given is 5, of type int",
+                         "a group's barrier is 3, of type int",
+                         "a group's memory is 0, of type int",
                          "all_reduce of a group of processes, and target='cpu'",
                          "symmetric memory of rank 2", "8 bytes at offset 60 of small",
                          "4 bytes for a tensor of 8", "bytes as a tensor",

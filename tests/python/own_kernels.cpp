@@ -50,6 +50,8 @@ Kernel mistaken() {
   return kernel;
 }
 
+Kernel thrown() { throw 7; }
+
 }  // namespace
 
-TILEWRIGHT_PLUGIN(squares, squares_backward, mistaken)
+TILEWRIGHT_PLUGIN(squares, squares_backward, mistaken, thrown)

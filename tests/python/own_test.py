@@ -167,6 +167,8 @@ class Own(unittest.TestCase):
                 (lambda: self.kernel.simulate(inputs={"X": "uniform:2"}),
                  "write inputs={'X': 'uniform:-1:1'}"),
                 (lambda: self.kernel.simulate(inputs={"X": 3}), "the input X is 3"),
+                (lambda: tilewright.simulate(tilewright.Kernel("gemm", target="cpu")),
+                 "the kernel is Kernel('gemm') of A, B, C", "what load() gives"),
                 (lambda: tilewright.check_gradients("x.tw"), "backward=FILE.tw")):
             with self.subTest(parts[0]):
                 with self.assertRaises(tilewright.TilewrightError) as raised:
@@ -225,7 +227,9 @@ class Own(unittest.TestCase):
                 (lambda: self.kernel(x, factor=1, Z=x), "Z is none of its inputs"),
                 (lambda: self.kernel(x, factor=1, out=x), "has 2 outputs, and out has 1"),
                 (lambda: self.kernel.simulate(lines=3), "no option 'lines'"),
-                (lambda: tilewright.load(PLUGIN, "square"), "error:"),
+                (lambda: tilewright.load(PLUGIN, "squares", gradient="squares_backward",
+                                         gradients={"dx": "X"}),
+                 "gradients= names dx", "squares_backward(X, dY"),
                 (lambda: tilewright.load("/nowhere/k.tw"), "cannot be read"),
                 (lambda: tilewright.load(os.__file__, "k"), "is no plug-in"),
                 (lambda: tilewright.load(PLUGIN, "squares").check_gradients(), "gradient=")):
@@ -233,6 +237,8 @@ class Own(unittest.TestCase):
                 self.require_refusal(call, *parts)
         self.require_refusal(lambda: self.kernel(wide, factor=1), "columns",
                              line=("own_kernels.cpp", 'kernel("squares")'))
+        self.require_refusal(lambda: tilewright.load(PLUGIN, "square"), "no std::exception",
+                             "gives squares, squares_backward, and no square among them")
         self.require_refusal(lambda: tilewright.load(PLUGIN, "mistaken"), "fix:",
                              line=("own_kernels.cpp", "store(Y"))
 

@@ -99,6 +99,18 @@ body (%4: i32) {
 }
 )";
 
+TEST_F(FilesCommandTest, ListsWhatAFileTakes) {
+  const std::string file = write("adds_scaled.tw", kAddsScaled);
+  const Answer answer = tilewright("list " + file);
+  EXPECT_EQ(answer.status, 0) << answer.output;
+  EXPECT_THAT(answer.output, testing::AllOf(HasSubstr("in  A "), HasSubstr("{more}"),
+                                            HasSubstr("scale=1"), HasSubstr("skip=")));
+  const Answer json = tilewright("list " + file + " --json");
+  EXPECT_EQ(json.json()["kernels"].size(), 1);
+  EXPECT_EQ(json.json()["kernels"][0]["name"], "adds_scaled");
+  expect_failure("list nothing.tw", 2, {"nothing.tw: cannot read"});
+}
+
 // An inout tensor is given and written, and a scalar is set as a dim is.
 TEST_F(FilesCommandTest, GivesInoutTensorsAndScalars) {
   const std::string file = write("adds_scaled.tw", kAddsScaled);

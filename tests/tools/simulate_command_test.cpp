@@ -427,6 +427,12 @@ TEST(CommandTest, OfPtxOnlySomeOptionsAre) {
   }
   expect_failure("simulate made.ptx --target incore", 2, {"--target incore", "made.ptx", "fix: "});
   expect_failure("simulate made.ptx --target sm_90a", 2, {"made.ptx: cannot read", "fix: "});
+  const TemporaryFolder folder;
+  const std::string alone = folder / "alone.ptx";
+  std::ofstream(alone) << ".version 8.0\n.target sm_90a\n.address_size 64\n"
+                          ".visible .entry k() { ret; }\n";
+  expect_failure("simulate " + alone + " --target sm_90a", 2,
+                 {"alone.ptx: nothing says how it is launched", "alone.json", "--launch"});
 }
 
 TEST(CommandTest, SimulatesEmptyLaunches) {
