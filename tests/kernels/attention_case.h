@@ -2,10 +2,10 @@
 
 #include <cmath>
 #include <cstdint>
-#include <numeric>
 #include <vector>
 
 #include "kernels/execution.h"
+#include "kernels/reference_vectors.h"
 #include "tilewright/kernels/attention.h"
 
 // Attention of one length, and its float64 reference.
@@ -64,7 +64,7 @@ inline Reference reference(const Problem& p, const Tensors& t) {
           const std::int64_t last = i + p.keys - p.queries;
           const bool visible = !a.causal || (j <= last && (a.window == 0 || j > last - a.window));
           const double* key = &k[at_key(j) * a.dim];
-          double score = std::inner_product(key, key + a.dim, query, 0.0) * scale;
+          double score = product_of_rows(key, query, a.dim) * scale;
           if (a.softcap > 0) score = a.softcap * std::tanh(score / a.softcap);
           weights[j] = visible ? std::exp(score) : 0;
           sum += weights[j];
@@ -72,8 +72,7 @@ inline Reference reference(const Problem& p, const Tensors& t) {
         std::vector<double> o(a.dim_v, 0.0);
         for (std::int64_t j = 0; j < p.keys; ++j) {
           if (weights[j] == 0) continue;
-          const double* value = &v[at_key(j) * a.dim_v];
-          for (int d = 0; d < a.dim_v; ++d) o[d] += weights[j] / sum * value[d];
+          add_times(weights[j] / sum, &v[at_key(j) * a.dim_v], o.data(), a.dim_v);
         }
         r.o.insert(r.o.end(), o.begin(), o.end());
         r.lse[(b * a.heads + h) * p.queries + i] = std::log(sum);

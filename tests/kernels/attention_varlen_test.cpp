@@ -1,9 +1,9 @@
 #include <gtest/gtest.h>
 
 #include <limits>
-#include <numeric>
 
 #include "kernels/execution.h"
+#include "kernels/reference_vectors.h"
 #include "tilewright/compile.h"
 #include "tilewright/kernels/attention.h"
 
@@ -142,11 +142,11 @@ class PackedReference {
       if (a.causal && (j > last || (a.window > 0 && j <= last - a.window))) continue;
       const std::int64_t at = (t_.k_offsets[b] + j) * a.kv_heads + kv_head;
       const double* key = &k_[at * a.dim];
-      double score = std::inner_product(key, key + a.dim, query, 0.0) * scale;
+      double score = product_of_rows(key, query, a.dim) * scale;
       if (a.softcap > 0) score = a.softcap * std::tanh(score / a.softcap);
       const double weight = std::exp(score);
       sum += weight;
-      for (int d = 0; d < a.dim_v; ++d) o[d] += weight * v_[at * a.dim_v + d];
+      add_times(weight, &v_[at * a.dim_v], o.data(), a.dim_v);
     }
     for (double& x : o) x = sum > 0 ? x / sum : 0;
     return std::log(sum);

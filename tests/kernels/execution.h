@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -126,20 +125,6 @@ struct Execution {
     ADD_FAILURE() << fault.kind << ": " << fault.message << "\n" << fault.missing;
   }
   return report.ok();
-}
-
-// A B^T, row-major.
-inline std::vector<double> products(const Padded& a, const Padded& b) {
-  const std::vector<double> rows = a.values(), columns = b.values();
-  const std::int64_t depth = a.shape()[1];
-  std::vector<double> result;
-  for (std::int64_t i = 0; i < a.shape()[0]; ++i) {
-    for (std::int64_t j = 0; j < b.shape()[0]; ++j) {
-      const double* row = rows.data() + i * depth;
-      result.push_back(std::inner_product(row, row + depth, columns.data() + j * depth, 0.0));
-    }
-  }
-  return result;
 }
 
 }  // namespace tilewright::test

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
-#include <numeric>
 #include <optional>
 #include <set>
 #include <string>
@@ -15,6 +14,7 @@
 
 #include "common/error_text.h"
 #include "kernels/execution.h"
+#include "kernels/reference_vectors.h"
 #include "library/accuracy.h"
 #include "tilewright/library_executable.h"
 
@@ -47,8 +47,7 @@ std::vector<double> values_of(const HostTensor& tensor) {
 // Of rows of `depth` elements.
 double dot(const std::vector<double>& a, std::int64_t row_of_a, const std::vector<double>& b,
            std::int64_t row_of_b, std::int64_t depth) {
-  const auto first = a.begin() + row_of_a * depth;
-  return std::inner_product(first, first + depth, b.begin() + row_of_b * depth, 0.0);
+  return product_of_rows(a.data() + row_of_a * depth, b.data() + row_of_b * depth, depth);
 }
 
 // Relative; infinite where an element is not a number.

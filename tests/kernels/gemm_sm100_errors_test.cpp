@@ -8,6 +8,7 @@
 #include "compiler/compile_to_machine.h"
 #include "ir/verifier.h"
 #include "kernels/execution.h"
+#include "kernels/products.h"
 #include "tilewright/blackwell.h"
 #include "tilewright/hopper.h"
 #include "tilewright/kernels/gemm.h"

@@ -8,6 +8,7 @@
 #include "kernels/execution.h"
 #include "kernels/expect_no_stack.h"
 #include "kernels/library_case.h"
+#include "kernels/products.h"
 #include "runtime/nvrtc_available.h"
 #include "simulator/faults/fault_kinds.h"
 #include "target/target.h"

@@ -6,6 +6,7 @@
 
 #include "common/error_text.h"
 #include "kernels/execution.h"
+#include "kernels/products.h"
 
 namespace tilewright::kernels {
 

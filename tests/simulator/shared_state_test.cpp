@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "simulator/machine/cta.h"
 #include "simulator/machine/prepared_kernel.h"
 #include "simulator/machine/shadow.h"
 #include "simulator/machine/shared_memory.h"
@@ -117,6 +118,20 @@ TEST(SharedMemory, KnowsWhichBytesHoldSomething) {
       EXPECT_EQ(shared.chunks_initialised(0, 2, chunks), pages);
     }
   }
+}
+
+TEST(RegisterArray, IsZeroAfterEachDeclaration) {
+  RegisterArray array;
+  for (int times = 0; times < 2; ++times) {
+    array.declare(3);
+    EXPECT_EQ(array.unwritten, 3);
+    float* const last = array.row<float>(2);
+    for (int lane = 0; lane < kLanes; ++lane) EXPECT_EQ(last[lane], 0);
+    std::fill_n(last, kLanes, 1.0f);
+    EXPECT_EQ(array.row<float>(2), last);
+  }
+  array.declare(1);
+  EXPECT_EQ(array.row<std::uint8_t>(0)[kLanes - 1], 0);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <type_traits>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -145,9 +145,6 @@ struct NamedBarrier {
 // A register array of one warp, [element][lane]: floating elements (narrow ones as the rounded
 // float), integers, or booleans.
 struct RegisterArray {
-  std::vector<float> f;
-  std::vector<std::int64_t> i;
-  std::vector<std::uint8_t> b;
   std::vector<std::uint8_t> written;  // of each element
   int unwritten = 0;
   int in_flight = 0;  // products that have it as accumulator or A
@@ -158,12 +155,22 @@ struct RegisterArray {
   const Instruction* product = nullptr;
   std::int64_t product_behind = 0;
 
+  // Of so many elements, which are 0 until they are written.
+  void declare(int elements) {
+    written.assign(elements, 0);
+    unwritten = elements;
+    std::apply([](auto&... values) { (values.clear(), ...); }, values_);
+  }
+  // Memory is taken at the first use: most CTAs of a small launch come to no use of most arrays.
   template <typename T>
   T* row(int element) {
-    if constexpr (std::is_same_v<T, float>) return f.data() + element * kLanes;
-    if constexpr (std::is_same_v<T, std::int64_t>) return i.data() + element * kLanes;
-    if constexpr (std::is_same_v<T, std::uint8_t>) return b.data() + element * kLanes;
+    std::vector<T>& values = std::get<std::vector<T>>(values_);
+    if (values.empty()) values.resize(written.size() * kLanes);
+    return values.data() + element * kLanes;
   }
+
+ private:
+  std::tuple<std::vector<float>, std::vector<std::int64_t>, std::vector<std::uint8_t>> values_;
 };
 
 // A product from its issue to its wgmma_wait.

@@ -277,7 +277,7 @@ void run_products(Launch& launch, Warp& warp, std::uint64_t last) {
     const float* a = read_a(launch, warp, pending, product, buffer);
     const float* b = read_b(launch, warp, pending, product);
     multiply_fragment(product.n, product.k, a, b, pending.accumulate,
-                      warp.arrays[product.accumulator].f.data());
+                      warp.arrays[product.accumulator].row<float>(0));
   }
 }
 

@@ -80,19 +80,6 @@ bool use(Warp& warp, int array) {
   return state.in_flight > 0 || state.unwritten > 0 || state.loading != nullptr;
 }
 
-void allocate(RegisterArray& array, const RegisterInfo& info) {
-  array.written.assign(info.elements, 0);
-  array.unwritten = info.elements;
-  if (!info.valued) return;
-  const std::size_t size = static_cast<std::size_t>(info.elements) * kWidth;
-  with_held_type(info.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    if constexpr (std::is_same_v<T, float>) array.f.assign(size, 0);
-    if constexpr (std::is_same_v<T, std::int64_t>) array.i.assign(size, 0);
-    if constexpr (std::is_same_v<T, std::uint8_t>) array.b.assign(size, 0);
-  });
-}
-
 template <typename T>
 T held(const Scalar& scalar) {
   if constexpr (std::is_same_v<T, float>) return static_cast<float>(scalar.f);
@@ -232,7 +219,8 @@ void reduce_registers(Launch& launch, Warp& warp, const Instruction& instruction
       std::copy_n(rows[0], kWidth, target);
       fold(function, rows.size() - 1, kWidth, rows.data() + 1, target);
     }
-    if constexpr (std::is_same_v<T, float>) round_to(info.dtype, to.f.data(), to.f.size());
+    if constexpr (std::is_same_v<T, float>)
+      round_to(info.dtype, to.row<float>(0), info.elements * kWidth);
   });
 }
 
@@ -341,7 +329,7 @@ void declare_registers(Launch& launch, Warp& warp, const Instruction& instructio
                  info.elements, "write");
   }
   if (launch.provenance) launch.provenance->forget(warp, instruction.object);
-  allocate(array, info);
+  array.declare(info.elements);
 }
 
 void execute_registers(Launch& launch, Warp& warp, const Instruction& instruction) {

@@ -205,17 +205,18 @@ void free_columns(Launch& launch, const std::vector<Taking>& all) {
 // The 32 bits of register `index` of a lane: narrow elements are packed, the first in the low bits.
 std::uint32_t register_bits(const RegisterInfo& info, RegisterArray& array, int index, int lane) {
   if (info.dtype == DType::f32) {
-    return std::bit_cast<std::uint32_t>(array.f[index * kLanes + lane]);
+    return std::bit_cast<std::uint32_t>(array.row<float>(index)[lane]);
   }
   const int bytes = size_of(info.dtype), packed = 4 / bytes;
   std::uint32_t bits = 0;
   for (int e = 0; e < packed; ++e) {
     const int element = index * packed + e;
     std::uint32_t part = 0;
-    if (info.dtype == DType::bf16) part = float_to_bf16(array.f[element * kLanes + lane]);
-    if (info.dtype == DType::f16) part = float_to_f16(array.f[element * kLanes + lane]);
-    if (info.dtype == DType::f8e4m3) part = float_to_f8e4m3(array.f[element * kLanes + lane]);
-    if (is_integer(info.dtype)) part = static_cast<std::uint32_t>(array.i[element * kLanes + lane]);
+    if (info.dtype == DType::bf16) part = float_to_bf16(array.row<float>(element)[lane]);
+    if (info.dtype == DType::f16) part = float_to_f16(array.row<float>(element)[lane]);
+    if (info.dtype == DType::f8e4m3) part = float_to_f8e4m3(array.row<float>(element)[lane]);
+    if (is_integer(info.dtype))
+      part = static_cast<std::uint32_t>(array.row<std::int64_t>(element)[lane]);
     if (bytes < 4) part &= (1u << 8 * bytes) - 1;
     bits |= part << 8 * bytes * e;
   }
@@ -225,17 +226,21 @@ std::uint32_t register_bits(const RegisterInfo& info, RegisterArray& array, int 
 void set_register(const RegisterInfo& info, RegisterArray& array, int index, int lane,
                   std::uint32_t bits) {
   if (info.dtype == DType::f32) {
-    array.f[index * kLanes + lane] = std::bit_cast<float>(bits);
+    array.row<float>(index)[lane] = std::bit_cast<float>(bits);
     return;
   }
   const int bytes = size_of(info.dtype), packed = 4 / bytes;
   for (int e = 0; e < packed; ++e) {
-    const int at = (index * packed + e) * kLanes + lane;
+    const int element = index * packed + e;
     const std::uint32_t part = bits >> 8 * bytes * e;
-    if (info.dtype == DType::bf16) array.f[at] = bf16_to_float(static_cast<std::uint16_t>(part));
-    if (info.dtype == DType::f16) array.f[at] = f16_to_float(static_cast<std::uint16_t>(part));
-    if (info.dtype == DType::f8e4m3) array.f[at] = f8e4m3_to_float(static_cast<std::uint8_t>(part));
-    if (is_integer(info.dtype)) array.i[at] = static_cast<std::int32_t>(part);
+    if (info.dtype == DType::bf16)
+      array.row<float>(element)[lane] = bf16_to_float(static_cast<std::uint16_t>(part));
+    if (info.dtype == DType::f16)
+      array.row<float>(element)[lane] = f16_to_float(static_cast<std::uint16_t>(part));
+    if (info.dtype == DType::f8e4m3)
+      array.row<float>(element)[lane] = f8e4m3_to_float(static_cast<std::uint8_t>(part));
+    if (is_integer(info.dtype))
+      array.row<std::int64_t>(element)[lane] = static_cast<std::int32_t>(part);
   }
 }
 
