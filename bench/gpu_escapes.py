@@ -214,10 +214,12 @@ def escapes(session):
         total.update(counts)
     print_counts("all", total)
     for result in results:
-        if result is not None and result["outcome"] not in ("ok", "refused"):
+        if result is not None and result["outcome"] != "ok":
             reason = (result["answer"] or {}).get("gpu", {})
             text = (reason.get("error") or reason.get("first_mismatch") or
                     (result["answer"] or {}).get("simulator") or result["stderr"])
+            if result["outcome"] == "refused":  # without the kernel's line
+                text = text.partition("\n")[0]
             print(f"  {result['outcome']}: {result['kernel']} {' '.join(result['settings'])}: "
                   f"{text.strip()[:300]}")
     return total["hangs"] + total["mismatches"] + total["errors"] == 0

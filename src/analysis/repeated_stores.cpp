@@ -75,20 +75,36 @@ class Finder {
       axes |= axes_.of(store.operands[i]);
     }
     for (std::size_t axis = 0; axis < kernel_.grid.size(); ++axis) {
-      if ((axes >> axis & 1) == 0) found_.push_back({store.where, *tensor, axis});
+      if ((axes >> axis & 1) == 0) {
+        found_.push_back({store.where, *tensor, axis, starts_of(store)});
+      }
     }
   }
 
-  // Whether a launch may have none of its elements, although the tensor has some: where a limit is
-  // neither the tensor's end nor a number.
+  // 0 where the grid's indices say it: some block begins there.
+  std::vector<std::int64_t> starts_of(const Operation& store) const {
+    std::vector<std::int64_t> starts(kernel_.parameter_of(store.operands[0])->shape.size());
+    for (std::size_t axis = 0; axis < starts.size(); ++axis) {
+      starts[axis] = start_of(store, axis).value_or(0);
+    }
+    return starts;
+  }
+  std::optional<std::int64_t> start_of(const Operation& store, std::size_t axis) const {
+    return integer_constant(definitions_[store.operands[2 + axis]]);
+  }
+
+  // Whether a launch may have none of its elements, although the tensor does not end before: where
+  // a limit is neither the tensor's end nor a number, or the start is a dim.
   bool may_be_empty(const Operation& store) const {
     const std::vector<Dim>& shape = kernel_.parameter_of(store.operands[0])->shape;
     for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+      const std::optional<std::int64_t> start = start_of(store, axis);
+      if (!start && axes_.of(store.operands[2 + axis]) == 0) return true;
       const ValueId limit = store.operands[2 + shape.size() + axis];
       const Operation* const made = definitions_[limit];
       const bool is_end =
           made != nullptr && made->op == Op::dim && made->attributes.dim() == shape[axis];
-      if (!is_end && integer_constant(made).value_or(0) <= 0) return true;
+      if (!is_end && integer_constant(made).value_or(0) <= start.value_or(0)) return true;
     }
     return false;
   }
@@ -125,8 +141,10 @@ void check_repeated_stores(const std::vector<RepeatedStore>& stores,
   if (std::find(grid.begin(), grid.end(), 0) != grid.end()) return;
   for (const RepeatedStore& store : stores) {
     const TensorArgument& tensor = tensors[store.tensor];
-    const bool is_empty =
-        std::find(tensor.shape.begin(), tensor.shape.end(), 0) != tensor.shape.end();
+    bool is_empty = false;
+    for (std::size_t axis = 0; axis < tensor.shape.size(); ++axis) {
+      is_empty = is_empty || tensor.shape[axis] <= store.starts[axis];
+    }
     if (grid[store.axis] < 2 || is_empty) continue;
     Diagnostic(store.where, "store: all " + std::to_string(grid[store.axis]) +
                                 " blocks along axis " + std::to_string(store.axis) +

@@ -15,6 +15,8 @@ struct RepeatedStore {
   SourceLocation where;
   std::size_t tensor;  // counted among the kernel's tensors
   std::size_t axis;    // of the grid
+  // Where it begins on each axis of the tensor. One that ends before gets nothing of it.
+  std::vector<std::int64_t> starts = {};
 };
 // Those of a kernel in the tile form that sizes alone decide. Stores in conditions and in loops,
 // which may turn no time, are left out, and those of which a launch may have no elements.

@@ -15,11 +15,14 @@ std::string instruction_of(const ir::Operation& operation, DType dtype) {
   if (operation.op == ir::Op::tma_reduce) {
     return fmt::format("cp.reduce.async.bulk.tensor.add of {}", name_of(dtype));
   }
+  const char* const verb = operation.op == ir::Op::atomic_registers ? "atom" : "red";
   const int width = analysis::elements_at_once(operation, dtype);
   if (size_of(dtype) == 2) {  // pairs, however many lie side by side
-    return fmt::format("red.global.add.{}{}", name_of(dtype), width > 1 ? "x2" : "");
+    return fmt::format("{}.global.add.{}{}", verb, name_of(dtype), width > 1 ? "x2" : "");
   }
-  return fmt::format("red.global.add{}.{}", width > 1 ? fmt::format(".v{}", width) : "",
+  // What says its order is added element by element.
+  const bool is_vector = width > 1 && !operation.attributes.has(ir::Key::semantics);
+  return fmt::format("{}.global.add{}.{}", verb, is_vector ? fmt::format(".v{}", width) : "",
                      name_of(dtype));
 }
 
@@ -32,7 +35,10 @@ std::vector<Addition> additions_in(const ir::Kernel& machine) {
     const bool is_map = operation.op == ir::Op::tensor_map ||
                         ir::info(operation.op).family == ir::Family::map_choice;
     if (is_map) tensors[operation.results[0]] = operation.operands[0];
-    if (operation.op != ir::Op::red_registers && operation.op != ir::Op::tma_reduce) return;
+    if (operation.op != ir::Op::red_registers && operation.op != ir::Op::atomic_registers &&
+        operation.op != ir::Op::tma_reduce) {
+      return;
+    }
     ir::ValueId tensor = operation.operands[0];
     for (auto at = tensors.find(tensor); at != tensors.end(); at = tensors.find(tensor)) {
       tensor = at->second;

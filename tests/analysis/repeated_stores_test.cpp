@@ -79,6 +79,17 @@ TEST(RepeatedStores, EveryWayToSayThePlace) {
         store(Y(place, all), zeros({32}, i32));
       }),
       ElementsAre());
+  EXPECT_THAT(
+      axes_of([](const Tensor&, const Tensor& Y, const Dim&, const Index& x, const Index& y) {
+        Cell<Index> place{x};
+        Cell<Condition> more(true);
+        repeat_while(more, [&] {
+          place = place + 1;
+          more = place < y;
+        });
+        store(Y(place, all), zeros({32}, i32));
+      }),
+      ElementsAre());
   EXPECT_THAT(axes_of([](const Tensor& X, const Tensor& Y, const Dim&, const Index& x,
                          const Index&) { store(Y(load_index(X(x, 0)), all), zeros({32}, i32)); }),
               ElementsAre());
@@ -118,8 +129,42 @@ TEST(RepeatedStores, StoresOfNothingAreLeftOut) {
   EXPECT_THAT(axes_of_limit(false), ElementsAre());
 }
 
+// A start behind the tensor's end, which a launch knows, or that another dim says.
+TEST(RepeatedStores, StartsBehindTheEnd) {
+  const auto starts_of = [](const auto& start) {
+    Kernel kernel("stores");
+    const Dim rows = kernel.dim("rows"), written = kernel.dim("written");
+    const Tensor Y = kernel.out("Y", i32, {rows, 32});
+    kernel.in("X", i32, {written, 32});
+    const auto [x] = kernel.grid(2);
+    store(Y(Block(start(rows, written, x), 4, Index(rows)), Block(0, 16, 16)), zeros({4, 16}, i32));
+    std::vector<std::vector<std::int64_t>> starts;
+    for (const RepeatedStore& each : repeated_stores(kernel.finish())) {
+      starts.push_back(each.starts);
+    }
+    return starts;
+  };
+  const auto of_number = [](const Dim&, const Dim&, const Index&) { return Index(5); };
+  const auto of_dim = [](const Dim&, const Dim& written, const Index&) { return Index(written); };
+  const auto of_grid = [](const Dim&, const Dim&, const Index& x) { return 4 * x; };
+  EXPECT_THAT(starts_of(of_number), ElementsAre(ElementsAre(5, 0)));
+  EXPECT_THAT(starts_of(of_dim), ElementsAre());
+  EXPECT_THAT(starts_of(of_grid), ElementsAre());
+}
+
+// From row 8 on, up to row 8 or 9.
+TEST(RepeatedStores, LimitsAtTheStartAreLeftOut) {
+  const auto axes_up_to = [](int limit) {
+    return axes_of([limit](const Tensor&, const Tensor& Y, const Dim&, const Index&, const Index&) {
+      store(Y(Block(8, 4, limit), all), zeros({4, 32}, i32));
+    });
+  };
+  EXPECT_THAT(axes_up_to(8), ElementsAre());
+  EXPECT_THAT(axes_up_to(9), ElementsAre(0, 1));
+}
+
 TEST(RepeatedStores, ALaunchThatMakesOne) {
-  const std::vector<RepeatedStore> stores = {{{"own.cpp", 7}, 1, 2}};
+  const std::vector<RepeatedStore> stores = {{{"own.cpp", 7}, 1, 2, {3}}};
   const auto launch = [&](const std::vector<std::int64_t>& grid, std::int64_t rows) {
     check_repeated_stores(stores, grid, {{"X", i32, {8}, {1}}, {"Y", i32, {rows}, {1}}});
   };
@@ -127,9 +172,10 @@ TEST(RepeatedStores, ALaunchThatMakesOne) {
   EXPECT_NO_THROW(launch({4, 4, 0}, 8));
   EXPECT_NO_THROW(launch({4, 0, 3}, 8));
   EXPECT_NO_THROW(launch({4, 4, 3}, 0));
+  EXPECT_NO_THROW(launch({4, 4, 3}, 3));
   for (const std::int64_t blocks : {2, 3}) {
     EXPECT_THAT(test::usage_error_of([&] {
-                  launch({4, 4, blocks}, 8);
+                  launch({4, 4, blocks}, 4);
                 }),
                 AllOf(HasSubstr("own.cpp:7: error: store: all " + std::to_string(blocks) +
                                 " blocks along axis 2 of the grid store the same elements of Y"),

@@ -63,7 +63,7 @@ class Escapes(unittest.TestCase):
             if words[1] != "stress":
                 return 0, json.dumps(KERNELS), ""
             if "schedule=128x128" in words:
-                return bench.USAGE, "", "error: no"
+                return bench.USAGE, "", "error: no\n    gemm(m)\n"
             return 0, json.dumps(CLEAN), ""
         with mock.patch.object(bench, "run_process", stressed), \
                 contextlib.redirect_stdout(io.StringIO()) as out:
@@ -71,6 +71,7 @@ class Escapes(unittest.TestCase):
         rows = {line.split()[0]: line.split()[1:] for line in out.getvalue().splitlines()}
         self.assertEqual(rows["gemm"], ["1", "1", "22", "0", "0", "0", "0", "1"])
         self.assertEqual(rows["all"][0], "5")
+        self.assertIn("  refused: gemm schedule=128x128: error: no", out.getvalue().splitlines())
 
 
 if __name__ == "__main__":

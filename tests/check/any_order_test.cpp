@@ -13,7 +13,10 @@
 #include "library/differences.h"
 #include "library/kernel_source.h"
 #include "library/program_simulation.h"
+#include "simulator/tma_reduce_kernel.h"
 #include "tilewright/hopper.h"
+#include "tilewright/program.h"
+#include "tilewright/ranks.h"
 
 // Sums of terms that come in any order: whose last bits may differ, and what is no order.
 namespace tilewright::checks {
@@ -93,8 +96,12 @@ TEST(AnyOrder, OutputsThatFollowFromTheSums) {
   EXPECT_THAT(Gradients("split", packed, "kv_heads=1").in_any_order(), ElementsAre());
 }
 
+std::set<std::string> left_by(const Kernel& kernel) {
+  return left_by_any_order(compiler::compile_to_machine(kernel.finish(), "sm_90a").kernel);
+}
+
 // A kernel whose CTAs add to `sums`, which it also loads or does not.
-std::set<std::string> left_by_adding(bool loads_sums) {
+Kernel adding(bool loads_sums) {
   Kernel kernel("adding");
   const Tensor sums = kernel.inout("sums", f32, {64}), Y = kernel.out("Y", f32, {64});
   kernel.ctas(2);
@@ -102,12 +109,64 @@ std::set<std::string> left_by_adding(bool loads_sums) {
     atomic_add(sums(all), full({64}, 1));
     when(cta_index() == 0, [&] { store(Y(all), loads_sums ? load(sums(all)) : zeros({64})); });
   })});
-  return left_by_any_order(compiler::compile_to_machine(kernel.finish(), "sm_90a").kernel);
+  return kernel;
 }
 
 TEST(AnyOrder, WhatAKernelLoadsOfItsSumsGoesOn) {
-  EXPECT_THAT(left_by_adding(false), ElementsAre("sums"));
-  EXPECT_THAT(left_by_adding(true), ElementsAre("Y", "sums"));
+  EXPECT_THAT(left_by(adding(false)), ElementsAre("sums"));
+  EXPECT_THAT(left_by(adding(true)), ElementsAre("Y", "sums"));
+}
+
+TEST(AnyOrder, TmaLoadsToo) {
+  Kernel kernel("adding");
+  const Tensor sums = kernel.inout("sums", f32, {64, 32}), Y = kernel.out("Y", f32, {64, 32});
+  Ring ring(kernel, "read", stages(1), {{f32, 64, 32}});
+  kernel.ctas(2);
+  kernel.roles(
+      {role("load", warps(1), registers(24),
+            [&] { ring.produce([&](const Slot& slot) { tma_load(sums(all, all), slot); }); }),
+       role("math", warpgroups(1), registers(240), [&] {
+         const Slot slot = ring.consume();
+         const Tile before = load(slot);
+         ring.release(slot);
+         atomic_add(sums(all, all), before);
+         when(cta_index() == 0, [&] { store(Y(all, all), before); });
+       })});
+  EXPECT_THAT(left_by(kernel), ElementsAre("Y", "sums"));
+}
+
+// To add by TMA is not to load.
+TEST(AnyOrder, AdditionsByTmaAreNoLoads) {
+  EXPECT_THAT(left_by(accumulate(f32, Reduction::add, 32)), ElementsAre("Y"));
+  EXPECT_THAT(left_by(accumulate(f32, Reduction::add, 32, Mistake::plain_load)),
+              ElementsAre("D", "Y"));
+}
+
+TEST(AnyOrder, CopiesOfSumsAreSums) {
+  Program program("copies");
+  const Buffer kept = program.zeroed("kept", f32, {64}), X = program.in("X", f32, {64});
+  const Buffer Y = program.scratch("Y", f32, {64});
+  const Buffer copied = program.out("copied", f32, {64}), other = program.out("other", f32, {64});
+  const Stream stream = program.rank(0).stream();
+  stream.launch(adding(false), {kept, Y});
+  stream.copy(copied, kept);
+  stream.copy(other, X);
+  const ir::Program recorded = program.finish();
+  EXPECT_THAT(
+      left_by_any_order(recorded, library::machine_forms(recorded, ir::default_target()).front()),
+      ElementsAre("copied", "kept"));
+}
+
+// What was in memory before an addition depends on who came first, as the sum does.
+TEST(AnyOrder, WhatAnAdditionGivesBackFollowsFromTheSums) {
+  Kernel kernel("adding");
+  const Tensor sums = kernel.inout("sums", f32, {64}), Y = kernel.out("Y", f32, {64});
+  kernel.ctas(2);
+  kernel.roles({role("all", warps(1), registers(40), [&] {
+    const Tile before = atom_add(sums(all), full({64}, 1), {Semantics::relaxed, Scope::gpu});
+    when(cta_index() == 0, [&] { store(Y(all), before); });
+  })});
+  EXPECT_THAT(left_by(kernel), ElementsAre("Y", "sums"));
 }
 
 TEST(AnyOrder, OtherOrdersAreNoDifferenceAndOtherSumsAre) {

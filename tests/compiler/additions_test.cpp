@@ -13,6 +13,7 @@
 #include "simulator/tma_reduce_kernel.h"
 #include "tilewright/hopper.h"
 #include "tilewright/library.h"
+#include "tilewright/ranks.h"
 
 // What `explain` says of sums that are added in any order.
 namespace tilewright {
@@ -74,7 +75,31 @@ TEST(Additions, ByTmaToo) {
               ElementsAre("1 cp.reduce.async.bulk.tensor.add of f16 to Y"));
 }
 
+// A role of one warp adds to sums, and keeps what was there or does not.
+Kernel add_in_order(DType dtype, bool keeps) {
+  Kernel kernel("add_in_order");
+  const Tensor sums = kernel.inout("sums", dtype, {4, 128});
+  const Tensor old = kernel.out("old", dtype, {4, 128});
+  const MemoryOrder order{Semantics::relaxed, Scope::gpu};
+  kernel.ctas(2);
+  kernel.roles({role("all", warps(1), registers(40), [&] {
+    const Tile part = full({4, 128}, 1, dtype);
+    if (!keeps) return red(sums(all, all), part, order);
+    const Tile before = atom_add(sums(all, all), part, order);
+    when(cta_index() == 0, [&] { store(old(all, all), before); });
+  })});
+  return kernel;
+}
+
+TEST(Additions, WhatSaysItsOrderIsAddedElementByElement) {
+  EXPECT_THAT(additions_of(add_in_order(f32, false)), ElementsAre("1 red.global.add.f32 to sums"));
+  EXPECT_THAT(additions_of(add_in_order(f32, true)), ElementsAre("1 atom.global.add.f32 to sums"));
+  EXPECT_THAT(additions_of(add_in_order(bf16, true)),
+              ElementsAre("1 atom.global.add.bf16x2 to sums"));
+}
+
 TEST(Additions, WhatNoOrderChangesIsNone) {
+  EXPECT_THAT(additions_of(add_in_order(i32, true)), ElementsAre());
   EXPECT_THAT(additions_of(accumulate(f16, Reduction::min, 64)), ElementsAre());
   EXPECT_THAT(additions_of(accumulate(i32, Reduction::add, 32)), ElementsAre());
 }

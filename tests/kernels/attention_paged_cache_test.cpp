@@ -121,9 +121,13 @@ std::vector<CacheCase> cache_cases() {
   add("sim:sm_90a", "sm90_keys_split", "attention_paged_fp8",
       {"dim=64", "dim_v=128", "page=2", "heads=4", "kv_heads=2", "max_pages=40", "pages=160"});
   add("sim:sm_90a", "sm90", "attention_paged_mla", latent[2]);
-  // More blocks than stages.
+  // More blocks than stages, each of whose warpgroups of values has two pieces, one, or three.
   add("sim:sm_90a", "sm90", "attention_paged_mla",
       {"keys=200", "heads=3", "batch=1", "max_pages=13"});
+  add("sim:sm_90a", "sm90", "attention_paged_mla",
+      {"dim=320", "dim_v=256", "keys=500", "heads=3", "batch=1", "max_pages=32"});
+  add("sim:sm_90a", "sm90", "attention_paged_mla",
+      {"dim=448", "dim_v=384", "keys=330", "heads=3", "batch=1", "max_pages=21"});
   add("sim:sm_90a", "sm90_planned", "attention_paged_mla", latent_chunks);
   add("sim:sm_90a", "sm90_split", "attention_paged_mla", latent_chunks);
   // Tables in two vectors.

@@ -11,6 +11,7 @@
 #include "ir/text.h"
 #include "library/kernel_source.h"
 #include "library/program_simulation.h"
+#include "library/rounding.h"
 #include "simulator/interpreter.h"
 #include "support/file.h"
 #include "support/number_formats.h"
@@ -135,6 +136,41 @@ TEST(Accuracy, ARowErrsByAllOfTheRoundingOfItsTerms) {
     EXPECT_LT(largest, 1) << sizes;
     EXPECT_GT(largest, 0.6) << sizes;
   }
+}
+
+// Rows of fewer elements than are needed to tell are as those of sixteen.
+TEST(Accuracy, TermsOfShortRowsErrAsThoseOfLongerOnes) {
+  EXPECT_GT(error_of_terms(1e-3, 16), error_of_terms(1e-3, 64));
+  for (const double row : {1, 8, 9, 15}) {
+    EXPECT_EQ(error_of_terms(1e-3, row), error_of_terms(1e-3, 16)) << row;
+  }
+}
+
+// What a product reads was rounded to few bits, and then widened.
+TEST(Accuracy, RoundingIsThatOfTheNarrowestType) {
+  LibraryKernel widened = find_kernel("gemm");
+  const auto rounding_by = [&widened](DType narrow) {
+    widened.build = [narrow](const OptionValues&) {
+      Kernel kernel("gemm");
+      const Dim m = kernel.dim("m"), n = kernel.dim("n"), k = kernel.dim("k");
+      const Tensor A = kernel.in("A", bf16, {m, k}), B = kernel.in("B", bf16, {n, k});
+      const Tensor C = kernel.out("C", bf16, {m, n});
+      const auto [x, y] = kernel.grid(ceil_div(n, 16), ceil_div(m, 16));
+      const Block rows = m.block(y, 16), cols = n.block(x, 16);
+      Var acc{zeros({rows, cols})};
+      for (Block depth : blocks(k, 16)) {
+        const Tile a = (load(A(rows, depth)).cast(f32) * 3).cast(narrow).cast(bf16);
+        acc = dot(a, load(B(cols, depth)).T(), acc);
+      }
+      store(C(rows, cols), Tile(acc).cast(bf16));
+      return kernel;
+    };
+    Workload workload = make_workload(find_kernel("gemm"), {"m=16", "n=16", "k=16"}, {}, 0);
+    workload.kernel = &widened;
+    return rounding_of_operands(workload);
+  };
+  EXPECT_EQ(rounding_by(bf16), unit_roundoff(bf16));
+  EXPECT_EQ(rounding_by(f8e4m3), unit_roundoff(f8e4m3));
 }
 
 // Where each row's roundings hide it, it is what all rows have in common.
@@ -422,6 +458,14 @@ TEST(Accuracy, NumbersThatATypeHoldsAsZero) {
   EXPECT_LE(compare(workload, reference).share(), 1);
   workload.tensors[2].set_flat(0, 1e-3);
   EXPECT_GT(compare(workload, reference).share(), 1);
+  LibraryKernel without_meaning = find_kernel("gemm");
+  without_meaning.build = nullptr;
+  workload.kernel = &without_meaning;
+  workload.tensors[0].set_flat(0, 1e-2);
+  workload.tensors[1].set_flat(0, 5e-2);
+  EXPECT_GT(reference_of(workload).values[0][0], 4e-4);
+  workload.tensors[2] = HostTensor::zeros(f8e4m3, {1, 1});
+  EXPECT_EQ(reference_of(workload).values[0][0], 0);
 }
 
 // One row is a thousand times larger than the others: each is judged by its own size.

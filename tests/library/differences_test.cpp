@@ -62,6 +62,8 @@ TEST(Differences, WhatIsNoNumber) {
     EXPECT_EQ(apart({1}, {infinity}, bound), 0u);
     EXPECT_EQ(apart({infinity}, {1}, bound), 0u);
     EXPECT_EQ(apart({-infinity}, {infinity}, bound), 0u);
+    // Nothing is small beside an infinity.
+    EXPECT_EQ(apart({infinity, 1.5}, {infinity, 1}, bound), 1u);
   }
 }
 

@@ -207,6 +207,17 @@ class Direct(Ways):
             for mine, right in zip(*found):
                 self.assertTrue(torch.equal(mine, right))
 
+    def test_gradients_of_one_tensor_alone(self):
+        for number in range(3):
+            found = []
+            for _ in range(2):
+                given = operands()
+                given[number].requires_grad_()
+                out, direct = self.runs(*given, causal=True)
+                found.append(torch.autograd.grad(out.square().sum(), given[number])[0])
+            self.assertEqual(direct, 1)
+            self.assertTrue(torch.equal(*found), number)
+
     def test_gradients_go_past_the_dispatcher_where_nobody_watches(self):
         given = leaves(*operands())
         for _ in range(2):

@@ -110,6 +110,23 @@ TEST(BlockEnds, AStencilReadsZerosAroundThePlane) {
   }
 }
 
+// What lies before a row's first element is the end of another CTA's row, which nobody reads.
+TEST(BlockEnds, ABlockThatBeginsBeforeItsRowTouchesNoOtherRow) {
+  Kernel kernel("moved");
+  const Dim h = kernel.dim("h"), w = kernel.dim("w", at_most(32));
+  const Tensor Y = kernel.inout("Y", f32, {h, w});
+  const auto [y] = kernel.grid(h);
+  store(Y(y, w.block(0, 32)), load(Y(y, Block(-1, 32, Index(w)))));
+  HostTensor moved = HostTensor::random_normal(f32, {5, 30}, 1);
+  const HostTensor before = moved;
+  compile(kernel, "sim:sm_90a").run({ref(moved)});
+  for (std::int64_t i = 0; i < 5; ++i) {
+    for (std::int64_t j = 0; j < 30; ++j) {
+      ASSERT_EQ(moved.at({i, j}), j == 0 ? 0 : before.at({i, j - 1})) << i << ", " << j;
+    }
+  }
+}
+
 // What the simulated GPU knows by itself has to be printed for a real one, and only where needed.
 TEST(BlockEnds, PrintedLoadsAskWhetherABlockBeginsBefore) {
   const std::string before =

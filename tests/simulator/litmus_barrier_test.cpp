@@ -324,12 +324,15 @@ TEST(LitmusCluster, ACtaStaysUntilItsPeersHaveUsedItsSharedMemory) {
   expect_fault(words(""), {"exit", "load_words", "", {"cluster_sync before the kernel ends"}});
   expect_fault(for_pair(kRemoteArrive), {"exit", kRemoteArrive, "", {"before the kernel ends"}});
   // The second CTA waits for nothing, whether it ends before the first comes to it or after that.
-  const auto by_first = [](const std::string& body) {
-    return for_pair("  mbarrier_expect_tx %21, %1 {bytes = 512}\n" + kClusterSync +
-                    "  %42: bool = eq %40, %0\n  if_then %42 () {\n" + body +
-                    "    yield\n  } () {\n    yield\n  }\n");
+  const auto by_first = [](const std::string& body,
+                           const std::string& before =
+                               "  mbarrier_expect_tx %21, %1 {bytes = 512}\n") {
+    return for_pair(before + kClusterSync + "  %42: bool = eq %40, %0\n  if_then %42 () {\n" +
+                    body + "    yield\n  } () {\n    yield\n  }\n");
   };
   expect_fault(by_first("  " + kRemoteArrive), {"exit", kRemoteArrive, "", {}});
+  expect_fault(by_first("    load_words %31, %24, %0, %41\n", "  store_words %31, %24, %0\n"),
+               {"exit", "load_words", "", {}});
   expect_fault(by_first("    tma_load %25, %23, %0, %21, %1, %0, %0 {bytes = 512, multicast = 3}\n"
                         "    mbarrier_wait %21, %1, %0\n"),
                {"exit", "multicast = 3", "", {}});

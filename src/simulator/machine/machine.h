@@ -57,7 +57,7 @@ struct MachineOptions {
   // CTAs at a time, rounded up to whole clusters. Those that wait for each other have all places of
   // the GPU.
   std::int64_t resident = 1;
-  // Those that count in words of global memory have them too where seed and launch have an odd sum.
+  // In random search those that count in global words have them too where seed + launch is odd.
   bool counting_fills_gpu = true;
   // How many places of others a cluster takes over (launch control), as long as there are some;
   // none: the seed draws it. Which ones the seed draws in any case.
