@@ -234,8 +234,10 @@ void CompiledKernel::run(const Arguments& arguments, const RunOptions& options) 
   std::vector<std::unique_ptr<Together>> of_threads(threads);
   std::vector<std::int64_t> order;
   if (threads > 1) order = sorted(launch, count, threads);
+  const bool go_together = loop_ != nullptr && launch.exceeds_cache && order.empty() &&
+                           goes_over_pages(*loop_, arguments);
+  const For* const loop = go_together ? loop_ : nullptr;
   // As many blocks at a time as leave each thread some groups.
-  const For* const loop = launch.exceeds_cache && order.empty() ? loop_ : nullptr;
   const std::int64_t at_once =
       loop == nullptr ? 1 : std::clamp<std::int64_t>(count / threads / 2, 1, Together::kMost);
   const Dealing dealing = program_.adds || !order.empty() ? Dealing::in_order : Dealing::by_ranges;

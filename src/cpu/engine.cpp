@@ -106,7 +106,6 @@ void Engine::end_rounds() {
 }
 
 bool Engine::is_beside(const Engine& other) const {
-  constexpr std::int64_t kPage = 4096;
   const Block& body = rounds_.loop->body;
   return std::any_of(body.begin(), body.end(), [&](const Operation& operation) {
     const Load* const load = std::get_if<Load>(&operation);

@@ -31,6 +31,9 @@ struct Launch {
   SourceLocation where;  // of the kernel
 };
 
+// Bytes that the machine finds by one look-up, mostly.
+constexpr std::int64_t kPage = 4096;
+
 // Runs blocks of a program, one after the other.
 class Engine {
  public:

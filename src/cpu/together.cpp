@@ -1,5 +1,7 @@
 #include "cpu/together.h"
 
+#include <algorithm>
+
 #include "cpu/layout.h"
 #include "cpu/thread_memory.h"
 #include "cpu/tile_uses.h"
@@ -38,6 +40,20 @@ const For* loop_over_tensors(const Program& program) {
     if (loop != nullptr && reads_for_few_rows(program, *loop)) return loop;
   }
   return nullptr;
+}
+
+bool goes_over_pages(const For& loop, const Arguments& arguments) {
+  return std::any_of(loop.body.begin(), loop.body.end(), [&](const Operation& operation) {
+    const Load* const load = std::get_if<Load>(&operation);
+    if (load == nullptr || !load->in_place || load->box.tensor >= arguments.tensors.size()) {
+      return false;
+    }
+    const std::vector<std::int64_t>& sizes = load->box.sizes;
+    const auto rows = std::find_if(sizes.begin(), sizes.end(), [](auto size) { return size != 0; });
+    const TensorArgument& tensor = arguments.tensors[load->box.tensor];
+    return tensor.strides[static_cast<std::size_t>(rows - sizes.begin())] * size_of(tensor.dtype) >=
+           kPage;
+  });
 }
 
 Together::Together(const Launch& launch, const For* loop)

@@ -13,6 +13,9 @@ namespace tilewright::cpu {
 // any order; else null.
 const For* loop_over_tensors(const Program& program);
 
+// Whether rows that it reads in tensors are of a page each.
+bool goes_over_pages(const For& loop, const Arguments& arguments);
+
 // What a thread runs blocks with. Several of them go over memory together where they read parts of
 // the same pages with few rows, as heads do that lie side by side: each round of the loop is run
 // for all of them before the next one. The first block finds a page, and the others find it there.
