@@ -11,8 +11,9 @@ A row is batch x length x heads/kv_heads, of all ranks together, with dim 128, o
 sequences, with commas between them, x heads/kv_heads. Each GPU has a process. `alone` is the faster
 of ours and FlashAttention-3 on so many heads as there are for a rank, of whole sequences, on all
 GPUs at once: the same arithmetic, and nothing crosses the link. `in turn` gathers K and V by NCCL
-and then attends; `ring` sends them around under the attention. Packed rows have neither. Causal rows have zig-zag shards. All have tensors of the same sizes that are allocated before, and
-many runs follow each other. `error` is that of eight rows of each rank against float64.
+and then attends; `ring` sends them around under the attention. Packed rows have neither. Causal
+rows have zig-zag shards. All have tensors of the same sizes that are allocated before, and many
+runs follow each other. `error` is that of eight rows of each rank against float64.
 With --gradients all is the backward pass, which has no peers over ranks. With --ring ours is in a
 ring too.
 """

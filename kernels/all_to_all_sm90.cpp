@@ -64,8 +64,9 @@ class AllToAllSm90 {
   }
 
   void record() {
-    // Ranks take turns evenly where they divide the CTAs. The link is full with fewer.
-    const Dim most = min(multiprocessors() / 16 * 16, RanksArrive::kCtas);
+    // 128 of 132 were 0.3 to 1 % faster than all (docs/log/2026-11-29-two-ranks-and-near-ends.md).
+    const Dim whole = max(multiprocessors() / 16 * 16, min(multiprocessors(), 15));
+    const Dim most = min(whole, RanksArrive::kCtas);
     kernel_.ctas(max(min(most, tiles_before(moved_.size())), 1));
     const int few = static_cast<int>(target_limits("sm_90a").least_role_registers);
     kernel_.roles({role("load", warps(1), registers(few), [this] { load(); }),

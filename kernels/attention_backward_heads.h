@@ -179,7 +179,7 @@ class HeadsOfRanks : public Keys {
   }
 
   // Until every other rank has begun the run: its caller may use its gradients before.
-  void await_others() const { await_arrival(0); }
+  void await_others() const { await_words(0); }
 
   // Where the rows' owner has them.
   TensorView query_output(const One& one, const Tensor& to, const Block& rows, const Index& head,
@@ -214,10 +214,13 @@ class HeadsOfRanks : public Keys {
 
  private:
   void await_arrival(const Index& number) const {
+    await_words(number);
+    fence_proxy_async_global();
+  }
+  void await_words(const Index& number) const {
     each_other_rank(kernel_, ranks_, [&](const Index& from) {
       wait_flag(arrived_(number * ranks_ + from), Compare::ge, kernel_.epoch(), kLearn);
     });
-    fence_proxy_async_global();
   }
   std::vector<Dim> of_own_queries(int dim) const {
     return this->in_sequences(of_queries_.rows(), this->heads * ranks_, dim);

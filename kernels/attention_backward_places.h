@@ -181,8 +181,9 @@ struct KeyOrder {
 // together at the last row, and where they end, those of the next group begin, so that all are at
 // about the same row, which stays in L2.
 // Heads that arrive follow each other in groups that just fill the machine: a group begins with its
-// last head. Two long ones go together: of one alone, what the group before has summed would be
-// waited for (docs/log/2026-11-29-two-ranks-and-near-ends.md).
+// last head. Two go together where a head has one or two rounds of blocks and few sequences: of one
+// alone, what the group before has summed is waited for
+// (docs/log/2026-11-29-two-ranks-and-near-ends.md).
 // Of many sequences, or with a window that is short beside the keys, no block is long beside the
 // work: the last group is dealt as the others, and what a span of a group's blocks has summed is
 // converted by the next span.
@@ -199,7 +200,7 @@ class HeadGroups {
         by_members_(max(many_, max(2 - members, 0))),
         order_(order) {
     const Dim blocks = max(of_head, 1), wave = multiprocessors() / order.ctas;
-    Dim least = order.arrive ? max(wave / blocks, (1 - many_) * min(wave * 4 / blocks, 2))
+    Dim least = order.arrive ? max(wave / blocks, (1 - many_) * min(wave * 2 / blocks, 1) * 2)
                              : max(fit, wave / blocks);
     if (order.ordered && !order.arrive) {
       const Dim is_long = min(blocks / kLong, 1);

@@ -288,6 +288,9 @@ struct SimulationOptions {
   int multiprocessors = 8;
   bool strict = false;        // also proxy fences between reads and asynchronous writes
   bool control_only = false;  // without arithmetic on tiles: memory is then left alone
+  // Of several ranks with signals: callers read and write what they pass before each run, and the
+  // other ranks do not wait for that. What a program does to it then is a race.
+  bool has_callers = false;
 };
 
 struct SimulationFault {
@@ -307,9 +310,8 @@ struct SimulationReport {
 };
 
 // Executes the program on simulated GPUs, one for each rank; what the memory holds is the same
-// before each schedule, and afterwards what the last one made of it. Where ranks tell each other by
-// signals, callers use all tensors between the runs, and what the program does to them then is a
-// race. A program with dims needs a memory, whose sizes they are. Faults are in the report and are not raised. Raises Error(usage)
+// before each schedule, and afterwards what the last one made of it. A program with dims needs a
+// memory, whose sizes they are. Faults are in the report and are not raised. Raises Error(usage)
 // for fewer than one schedule or run, for a dim without a value, and for scalars, which only a
 // caller's run is given.
 SimulationReport simulate(const Program& program, ProgramMemory& memory,

@@ -264,8 +264,8 @@ TEST(RanksFaults, OfGradientsByHeads) {
   EXPECT_EQ(caught[kUndecided], 0);
 }
 
-// Rows that see no keys get zeros at once, from other ranks too: not before their owner's caller has
-// done with its gradients.
+// Rows that see no keys get zeros at once, from other ranks too: not before their owner's caller
+// has done with its gradients.
 TEST(RanksFaults, GradientsOfRowsThatSeeNoKeysAreTheCallersUntilItsRunBegins) {
   kernels::SequenceParallelAttention o;
   o.attention.heads = o.attention.kv_heads = 2;

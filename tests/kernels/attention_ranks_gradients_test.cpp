@@ -76,6 +76,7 @@ void check_gradients(const SequenceParallelAttention& o, const RankSizes& sizes,
   }
   SimulationOptions options;
   options.runs = 2;
+  options.has_callers = true;
   options.multiprocessors = multiprocessors;
   const SimulationReport report = simulate(program, memory, options);
   ASSERT_TRUE(report.ok()) << report.faults.front().text;

@@ -160,6 +160,7 @@ std::vector<std::vector<HostTensor>> simulated(const SequenceParallelAttention& 
   options.seed = how.seed;
   options.schedules = how.schedules;
   options.runs = how.runs;
+  options.has_callers = true;
   options.multiprocessors = how.multiprocessors;
   const SimulationReport report = simulate(program, memory, options);
   EXPECT_TRUE(report.ok()) << report.faults.front().text;
