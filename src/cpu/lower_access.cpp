@@ -11,6 +11,20 @@ using ir::Key;
 using ir::Op;
 using ir::ValueId;
 
+namespace {
+
+// Whether the operation lies in a loop of the block.
+bool is_in_loop(const ir::Operation& operation, const ir::Block& block, bool is_of_loop = false) {
+  return std::any_of(block.body.begin(), block.body.end(), [&](const ir::Operation& each) {
+    if (&each == &operation) return is_of_loop;
+    const bool loops = is_of_loop || each.op == Op::for_loop || each.op == Op::while_loop;
+    return std::any_of(each.blocks.begin(), each.blocks.end(),
+                       [&](const ir::Block& inner) { return is_in_loop(operation, inner, loops); });
+  });
+}
+
+}  // namespace
+
 void Lowering::peer(const ir::Operation& operation) {
   const auto own = static_cast<TensorId>(program_.tensors++);
   tensors_[operation.results[0]] = own;
@@ -82,14 +96,10 @@ bool Lowering::is_read_by_rows(const ir::Operation& load) const {
 // By products of f32 in a loop behind it, as the left factor.
 bool Lowering::is_read_often(const ir::Operation& load) const {
   const ValueId value = load.results[0];
-  const std::vector<ir::Operation>& body = visited_->body;
-  for (const ir::Operation* const use : uses_[value]) {
-    const bool is_beside = use >= body.data() && use < body.data() + body.size();
-    if (use->op == Op::dot && use->operands[0] == value && !is_beside) {
-      return type(value).dtype == DType::f32;
-    }
-  }
-  return false;
+  if (type(value).dtype != DType::f32) return false;
+  return std::any_of(uses_[value].begin(), uses_[value].end(), [&](const ir::Operation* use) {
+    return use->op == Op::dot && use->operands[0] == value && is_in_loop(*use, *visited_);
+  });
 }
 
 // The product whose sums begin as what is loaded, and are stored there again: nothing between

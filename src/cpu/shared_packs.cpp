@@ -20,23 +20,26 @@ constexpr int kInVain = 2;
 void find_shared_factors(Program& program) {
   std::vector<bool> is_peer(program.tensors, false);
   // By TileId, of what products read in tensors.
-  std::vector<const Box*> boxes(program.tiles.size(), nullptr);
-  for_operations(program.body, [&](const Operation& operation) {
+  std::vector<Load*> loads(program.tiles.size(), nullptr);
+  for_operations(program.body, [&](Operation& operation) {
     const auto* const peer = std::get_if<Peer>(&operation);
-    const auto* const load = std::get_if<Load>(&operation);
+    auto* const load = std::get_if<Load>(&operation);
     const auto* const part = std::get_if<Move>(&operation);
     if (peer) is_peer[peer->result] = true;
     const bool is_fixed = load && load->in_place && load->is_constant && !is_peer[load->box.tensor];
-    if (is_fixed) boxes[load->tile] = &load->box;
-    if (part && part->is_factor) boxes[part->result] = boxes[part->source];
+    if (is_fixed) loads[load->tile] = load;
+    if (part && part->is_factor) loads[part->result] = loads[part->source];
   });
   const GridAxes axes(program);
   for_operations(program.body, [&](Operation& operation) {
     auto* const product = std::get_if<Multiply>(&operation);
     if (product == nullptr || product->joins) return;
-    const Box* const box = boxes[product->b];
-    if (box == nullptr) return;
-    product->shared_along = ~(axes.of(box->starts) | axes.of(box->limits));
+    Load* const load = loads[product->b];
+    if (load == nullptr) return;
+    product->shared_along = ~(axes.of(load->box.starts) | axes.of(load->box.limits));
+    // A copy would be another one in each block.
+    if ((product->shared_along & ((1u << program.grid.size()) - 1)) != 0)
+      load->is_read_often = false;
     program.packs_bytes = kPacksBytes;
   });
   program.scratch_bytes = round_up(program.scratch_bytes, kAlignment);

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "compiler/cpu_kernel.h"
@@ -71,6 +72,65 @@ TEST(CpuCopiesTest, OfLeftFactorsGiveTheSameBits) {
       EXPECT_EQ(in_place[i], copied[i]) << i;
     }
   }
+}
+
+// Whether the load of A may copy.
+bool is_read_often(const ir::Kernel& kernel) {
+  const auto compiled = compile_for_cpu(kernel);
+  for (const cpu::Operation& operation : compiled->program().body) {
+    const auto* const load = std::get_if<cpu::Load>(&operation);
+    if (load != nullptr && load->box.tensor == 0) return load->is_read_often;
+  }
+  ADD_FAILURE() << "no load of A";
+  return false;
+}
+
+// C += A B^T in a condition, and in a loop within one.
+ir::Kernel product_in_condition(bool loops) {
+  Kernel kernel("products");
+  const Dim columns = kernel.dim("columns");
+  const Tensor A = kernel.in("A", f32, {kRows, kTerms}), B = kernel.in("B", f32, {columns, kTerms});
+  const Tensor C = kernel.out("C", f32, {kRows, columns});
+  const auto [x] = kernel.grid(ceil_div(columns, kBlock));
+  const Tile a = load(A(all, all));
+  const auto multiply = [&, x = x](const Index& j) {
+    const Block of_b = columns.block(j, kBlock);
+    store(C(all, of_b), dot(a, load(B(of_b, all)).T()));
+  };
+  when(x < 2, [&] {
+    if (!loops) return multiply(x);
+    for (const Index j : range(ceil_div(columns, kBlock))) multiply(j);
+  });
+  return kernel.finish();
+}
+
+// C = the sum of A B_j^T B_j A^T, of a block's rows of A or of the first ones.
+ir::Kernel product_by_both_sides(bool by_blocks) {
+  Kernel kernel("products");
+  const Dim rows = kernel.dim("rows"), columns = kernel.dim("columns");
+  const Tensor A = kernel.in("A", f32, {rows, kTerms}), B = kernel.in("B", f32, {columns, kTerms});
+  const Tensor C = kernel.out("C", f32, {rows, kRows});
+  const auto [x] = kernel.grid(ceil_div(rows, kRows));
+  const Tile a = load(A(by_blocks ? rows.block(x, kRows) : rows.block(0, kRows), all));
+  Var sum{zeros({kRows, kRows})};
+  for (const Index j : range(ceil_div(columns, kBlock))) {
+    const Tile b = load(B(columns.block(j, kBlock), all));
+    sum = sum + dot(dot(a, b.T()), dot(b, a.T()));
+  }
+  store(C(rows.block(x, kRows), all), sum);
+  return kernel.finish();
+}
+
+TEST(CpuCopiesTest, AreOfLeftFactorsInLoops) {
+  EXPECT_TRUE(is_read_often(products()));
+  EXPECT_FALSE(is_read_often(product_in_condition(false)));
+  EXPECT_TRUE(is_read_often(product_in_condition(true)));
+}
+
+// Those stay packed from block to block where they lie.
+TEST(CpuCopiesTest, AreNotOfRightFactorsThatBlocksShare) {
+  EXPECT_TRUE(is_read_often(product_by_both_sides(true)));
+  EXPECT_FALSE(is_read_often(product_by_both_sides(false)));
 }
 
 }  // namespace

@@ -14,6 +14,9 @@ namespace {
 // 4 KB sets apart are one set; the second-level cache holds as many as memory takes to answer.
 constexpr std::int64_t kRowsAhead = 4, kRowsFarAhead = 16;
 constexpr int kIntoSecondLevel = 2, kIntoFirstLevel = 3;
+// Of a row one line in so many is asked for. With AVX2 the machine finds those behind it, and a
+// core that asks for all waits for its own requests.
+constexpr std::int64_t kLinesForOne = TW_VECTOR_BYTES == 32 ? 4 : 1;
 
 // Columns whose words lie side by side are taken some vectors at once. With AVX2 a sum that waits
 // for the one before would take longer than memory, so there are two vectors. Columns that are few
@@ -150,7 +153,7 @@ TW_INLINE void add_rows(std::int64_t k, FloatRows a, RowsOfB rows_of_b, std::int
   for (std::int64_t i = 0; i < k; ++i) {
     unrolled<vectors>([&](auto v) {
       const std::int64_t at = column + v.value * kLanes;
-      if (v.value * kLanes % kBlock == 0) rows_of_b.ask_ahead_of(i, at);
+      if (v.value * kLanes % (kLinesForOne * kBlock) == 0) rows_of_b.ask_ahead_of(i, at);
       const Floats b = rows_of_b.load(i, at);
       unrolled<rows>([&](auto r) {
         Floats& sum = sums.at[r.value][v.value];
