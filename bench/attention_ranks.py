@@ -1,6 +1,9 @@
 """Attention over ranks: what one rank has of a row of gpu_attention_ranks.py, and FlashAttention-3
 over NCCL on it, as its users put the two together."""
 
+import bisect
+import itertools
+
 import torch
 import torch.distributed as dist
 
@@ -27,7 +30,7 @@ def merged(one, other):
 
 
 class AttentionSide:
-    """Zig-zag shards under a causal mask."""
+    """Sequences of one length, in zig-zag shards under a causal mask."""
 
     def __init__(self, _, batch, length, heads, kv_heads, dim, causal, ranks, device, symmetric):
         def normal(*shape):
@@ -50,9 +53,13 @@ class AttentionSide:
         return {"heads": self.heads, "kv_heads": self.kv_heads, "dim": self.dim,
                 "causal": self.causal, "shards": "zig_zag" if self.causal else "contiguous"}
 
+    def of_ours(self, *tensors):
+        """Q, K, V and what comes behind them, as ours takes them."""
+        return tensors
+
     def tensors(self):
         """Of ours."""
-        return self.q, self.kv[0], self.kv[1], self.o, self.lse
+        return self.of_ours(self.q, *self.kv, self.o, self.lse)
 
     def outputs(self):
         return [self.o, self.lse]
@@ -62,7 +69,7 @@ class AttentionSide:
         options = {"heads": q.shape[2], "kv_heads": k.shape[2], "dim": self.dim,
                    "causal": self.causal}
         lse = torch.empty(q.shape[0], q.shape[2], q.shape[1], device=q.device)
-        return "attention_forward", options, (q, k, v, torch.empty_like(q), lse)
+        return "attention_forward", options, self.of_ours(q, k, v, torch.empty_like(q), lse)
 
     def places(self, rank):
         """Which rows of the whole a rank has."""
@@ -79,6 +86,24 @@ class AttentionSide:
         for rank, of_rank in enumerate(gathered(own.contiguous(), self.ranks)):
             rows[:, self.places(rank).to(rows.device)] = of_rank
         return rows
+
+    def attend(self, q, k, v):
+        """Attention to whole sequences by FlashAttention-3: O and LSE."""
+        return attention(q, k, v, self.causal)
+
+    def sequence(self, _):
+        """The rows of the sequence that has the one at a place."""
+        return 0, self.own * self.ranks
+
+    def seen(self, place):
+        """The keys that a row sees."""
+        first, end = self.sequence(place)
+        return slice(first, place + 1 if self.causal else end)
+
+    def seen_by(self, place):
+        """The rows that see a key."""
+        first, end = self.sequence(place)
+        return slice(place if self.causal else first, end)
 
     def samples(self):
         """Some of the rank's rows, each with its place in the whole."""
@@ -100,7 +125,7 @@ class AttentionSide:
 
     def exact(self, k, v, row, place):
         """{batch, heads, dim}"""
-        seen = slice(place + 1 if self.causal else None)
+        seen = self.seen(place)
         scores = torch.einsum("bkgd,bnkd->bkgn", self.in_groups(self.q[:, row]),
                               k[:, seen].double())
         weights = (scores * self.dim**-0.5).softmax(-1)
@@ -149,41 +174,35 @@ class AttentionSide:
             current = following
 
     def launches(self, _):
-        return {"FA3 alone": lambda: attention(*self.share, self.causal), "collective": self.gather,
+        return {"FA3 alone": lambda: self.attend(*self.share), "collective": self.gather,
                 "in turn": self.in_turn, "ring": self.ring}
 
 
-class GradientSide(AttentionSide):
-    """The same of the backward pass; O and LSE are FlashAttention-3's."""
+class Gradients:
+    """The same of the backward pass; O and LSE are FlashAttention-3's. Stands before the side whose
+    rows it has."""
 
     def __init__(self, operation, *row):
         super().__init__(operation, *row)
         symmetric = row[-1]
-        k, v = self.whole(self.kv[0]), self.whole(self.kv[1])
-        half, last = self.own // 2, 2 * self.ranks - 1
-        if self.causal:
-            parts = [attention(self.q[:, rows], k[:, :(piece + 1) * half],
-                               v[:, :(piece + 1) * half], True)
-                     for piece, rows in ((self.rank, slice(half)),
-                                         (last - self.rank, slice(half, None)))]
-            self.o, self.lse = (torch.cat(each, axis) for each, axis in zip(zip(*parts), (1, 2)))
-        else:
-            self.o, self.lse = attention(self.q, k, v, False)
+        o, lse = self.attend(*map(self.whole, (self.q, *self.kv)))
+        places = self.places(self.rank).to(o.device)
+        self.o, self.lse = o[:, places].contiguous(), lse[:, :, places].contiguous()
         self.d_o = torch.randn_like(self.o)
         # Others write them.
         self.gradients = [symmetric(*each.shape) for each in (self.q, *self.kv)]
 
     def tensors(self):
-        return (self.q, *self.kv, self.o, self.lse, self.d_o, *self.gradients)
+        return self.of_ours(self.q, *self.kv, self.o, self.lse, self.d_o, *self.gradients)
 
     def outputs(self):
         return self.gradients
 
     def alone(self):
-        options = super().alone()[1]
-        o, lse = attention(*self.share, self.causal)
-        return "attention_backward", options, (*self.share, o, lse, torch.randn_like(o),
-                                               *map(torch.empty_like, self.share))
+        name, options, _ = super().alone()
+        o, lse = self.attend(*self.share)
+        return name.replace("forward", "backward"), options, self.of_ours(
+            *self.share, o, lse, torch.randn_like(o), *map(torch.empty_like, self.share))
 
     def error(self):
         """The worst of the three."""
@@ -199,7 +218,7 @@ class GradientSide(AttentionSide):
 
     def exact_query(self, k, v, row, place):
         """dQ of one row, {batch, heads, dim}."""
-        seen = slice(place + 1 if self.causal else None)
+        seen = self.seen(place)
         k, v = k[:, seen].double(), v[:, seen].double()
         d_o, o = self.in_groups(self.d_o[:, row]), self.in_groups(self.o[:, row])
         scores = torch.einsum("bkgd,bnkd->bkgn", self.in_groups(self.q[:, row]), k)
@@ -210,7 +229,7 @@ class GradientSide(AttentionSide):
 
     def exact_key(self, q, o, d_o, lse, row, place):
         """dK and dV of one row, {batch, kv_heads, dim} each."""
-        seen = slice(place if self.causal else None, None)
+        seen = self.seen_by(place)
         q, o, d_o, lse = (each[:, seen].double().unflatten(2, (self.kv_heads, -1))
                           for each in (q, o, d_o, lse))
         k, v = self.kv[:, :, row].double()
@@ -221,7 +240,45 @@ class GradientSide(AttentionSide):
 
     def launches(self, _):
         inputs = [each.detach().requires_grad_() for each in self.share]
-        output = attention(*inputs, self.causal)[0]
+        output = self.attend(*inputs)[0]
         d_output = torch.randn_like(output)
         return {"FA3 alone": lambda: torch.autograd.grad(output, inputs, d_output,
                                                          retain_graph=True)}
+
+
+class GradientSide(Gradients, AttentionSide):
+    """Of sequences of one length."""
+
+
+class PackedSide(AttentionSide):
+    """Sequences of any lengths behind each other, as one of them all is divided. A batch of one."""
+
+    def __init__(self, operation, lengths, heads, kv_heads, dim, causal, ranks, device, symmetric):
+        self.ends = [0, *itertools.accumulate(lengths)]
+        self.longest = max(lengths)
+        self.first_rows = torch.tensor(self.ends, device=device, dtype=torch.int32)
+        super().__init__(operation, 1, self.ends[-1], heads, kv_heads, dim, causal, ranks, device,
+                         symmetric)
+
+    def of_ours(self, *tensors):
+        q, k, v, *others = (each[0] for each in tensors)
+        return q, k, v, self.first_rows, self.first_rows, *others
+
+    def alone(self):
+        name, options, tensors = super().alone()
+        return name.replace("attention", "attention_varlen"), options, tensors
+
+    def attend(self, q, k, v):
+        import flash_attn_interface
+        o, lse = flash_attn_interface.flash_attn_varlen_func(
+            q[0], k[0], v[0], self.first_rows, self.first_rows, self.longest, self.longest,
+            causal=self.causal, return_attn_probs=True)
+        return o[None], lse[None]
+
+    def sequence(self, place):
+        number = bisect.bisect_right(self.ends, place)
+        return self.ends[number - 1], self.ends[number]
+
+
+class PackedGradientSide(Gradients, PackedSide):
+    """Of these."""

@@ -13,7 +13,7 @@ import torch.distributed as dist
 import torch.multiprocessing as processes
 
 import measure
-from attention_ranks import AttentionSide, GradientSide
+from attention_ranks import AttentionSide, GradientSide, PackedGradientSide, PackedSide
 from distributed_exchanges import ExchangeSide
 from distributed_products import ProductSide, ProjectionSide
 
@@ -24,7 +24,10 @@ SIDES = {"gemm_reduce_scatter": ProductSide, "all_gather_gemm": ProductSide,
          "projection_all_to_all": ProjectionSide,
          "sequence_parallel_attention": AttentionSide, "ring_attention": AttentionSide,
          "sequence_parallel_attention_backward": GradientSide,
-         "ring_attention_backward": GradientSide}
+         "ring_attention_backward": GradientSide,
+         "sequence_parallel_varlen_attention": PackedSide, "ring_varlen_attention": PackedSide,
+         "sequence_parallel_varlen_attention_backward": PackedGradientSide,
+         "ring_varlen_attention_backward": PackedGradientSide}
 SLEEP_CYCLES = 20_000_000  # the GPU waits while the host queues a round
 
 

@@ -5,12 +5,13 @@
     bench/gpu_attention_ranks.py --gpus 4 --no-peers 1x16384x32/8
     bench/gpu_attention_ranks.py --gradients
     bench/gpu_attention_ranks.py --ring --no-peers
+    bench/gpu_attention_ranks.py --gradients 8192,8192,8192,8192x32/8
 
-A row is batch x length x heads/kv_heads, of all ranks together, with dim 128. Each GPU has a
-process. `alone` is the faster of ours and FlashAttention-3 on so many heads as there are for a
-rank, of whole sequences, on all GPUs at once: the same arithmetic, and nothing crosses the link.
-`in turn` gathers K and V by NCCL and then attends; `ring` sends them around under the attention.
-Causal rows have zig-zag shards. All have tensors of the same sizes that are allocated before, and
+A row is batch x length x heads/kv_heads, of all ranks together, with dim 128, or lengths of packed
+sequences, with commas between them, x heads/kv_heads. Each GPU has a process. `alone` is the faster
+of ours and FlashAttention-3 on so many heads as there are for a rank, of whole sequences, on all
+GPUs at once: the same arithmetic, and nothing crosses the link. `in turn` gathers K and V by NCCL
+and then attends; `ring` sends them around under the attention. Packed rows have neither. Causal rows have zig-zag shards. All have tensors of the same sizes that are allocated before, and
 many runs follow each other. `error` is that of eight rows of each rank against float64.
 With --gradients all is the backward pass, which has no peers over ranks. With --ring ours is in a
 ring too.
@@ -29,20 +30,31 @@ SIZES = "1x16384x32/8 2x8192x64/8 1x65536x32/8".split()
 DIM = 128
 
 
+def row_of(text, causal, arguments):
+    """What each rank makes of it, and the products of rows and keys that it has for each head."""
+    *sizes, heads = text.split("x")
+    heads, kv_heads = map(int, heads.split("/"))
+    packed = len(sizes) == 1
+    lengths = tuple(map(int, sizes[0].split(","))) if packed else None
+    batch, length = (1, 0) if packed else map(int, sizes)
+    operation = ("ring" if arguments.ring else "sequence_parallel") + \
+        ("_varlen" if packed else "") + "_attention" + \
+        ("_backward" if arguments.gradients else "")
+    pairs = sum(each**2 for each in lengths) if packed else batch * length**2
+    return (operation, *([lengths] if packed else [batch, length]), heads, kv_heads, DIM,
+            causal), packed, heads * pairs
+
+
 def measure_row(ranks, text, causal, arguments, variants):
     """The best ratio to attention alone, and whether a result was wrong."""
-    batch, length, heads = text.split("x")
-    heads, kv_heads = map(int, heads.split("/"))
-    operation = ("ring_attention" if arguments.ring else "sequence_parallel_attention") + \
-        ("_backward" if arguments.gradients else "")
-    row = operation, int(batch), int(length), heads, kv_heads, DIM, causal
+    row, packed, pairs = row_of(text, causal, arguments)
     checked = {options: ranks.check(row, options, arguments.repeats) for options in variants}
     # Two products of heads x length^2 x dim, or five, half of it under the mask.
     products = (5 if arguments.gradients else 2) * (0.5 if causal else 1)
-    operations = 2 * products * int(batch) * heads * int(length)**2 * DIM
+    operations = 2 * products * pairs * DIM
     alone = ("ours alone",) if arguments.no_peers else ("ours alone", "FA3 alone")
     peers = ("collective", "in turn", "ring")
-    if arguments.no_peers or arguments.gradients:
+    if arguments.no_peers or arguments.gradients or packed:
         peers = ()
     times = medians(ranks, row, [*alone, *variants, *peers],
                     max(3, min(40, int(6e13 / operations))), arguments.rounds)

@@ -1,6 +1,6 @@
 #include "tilewright/kernels/activation.h"
+#include "tilewright/function_ref.h"
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -66,7 +66,7 @@ constexpr int kColumnsOfBlock = 64;
 // Goes over the rows of a part, `term` by `term`, and adds each up in `sums` where there are any.
 void sum_part(const Dim& rows, const Dim& columns, const Dim& parts, Kernel& kernel,
               const std::optional<Tensor>& sums,
-              const std::function<Tile(const Block& rows, const Block& columns)>& term) {
+              FunctionRef<Tile(const Block& rows, const Block& columns)> term) {
   const auto [x, part] = kernel.grid(ceil_div(columns, kColumnsOfBlock), parts);
   const Block own = columns.block(x, kColumnsOfBlock);
   Var sum{zeros({1, own})};

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <functional>
 #include <numeric>
 #include <optional>
 #include <vector>
@@ -8,6 +7,7 @@
 #include "kernels/rank_words.h"
 #include "kernels/tile_push.h"
 #include "kernels/token_places.h"
+#include "tilewright/function_ref.h"
 #include "tilewright/plan_case.h"
 #include "tilewright/target.h"
 
@@ -64,7 +64,8 @@ class AllToAllSm90 {
   }
 
   void record() {
-    const Dim most = min(multiprocessors(), RanksArrive::kCtas);
+    // Ranks take turns evenly where they divide the CTAs. The link is full with fewer.
+    const Dim most = min(multiprocessors() / 16 * 16, RanksArrive::kCtas);
     kernel_.ctas(max(min(most, tiles_before(moved_.size())), 1));
     const int few = static_cast<int>(target_limits("sm_90a").least_role_registers);
     kernel_.roles({role("load", warps(1), registers(few), [this] { load(); }),
@@ -122,7 +123,7 @@ class AllToAllSm90 {
   }
 
   // This CTA's tiles. One tensor's go on with the CTA behind the one that has the last of another.
-  void each_tile(const std::function<void(const Moved&, const Work&)>& body) const {
+  void each_tile(FunctionRef<void(const Moved&, const Work&)> body) const {
     for (std::size_t i = 0; i < moved_.size(); ++i) {
       const Moved& moved = moved_[i];
       const Index first = (cta_index() + cta_count() - tiles_before(i) % cta_count()) % cta_count();

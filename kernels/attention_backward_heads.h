@@ -27,12 +27,12 @@ Attention own_backward_heads(const SequenceParallelAttention& o);
 Kernel gradients_of_heads_sm90(const SequenceParallelAttention& o, bool is_packed,
                                const std::string& name, const Caller& caller);
 
-// In which order a rank's own heads come from the others while the kernel works. Where the heads of
-// queries that share keys are worked on in parts, the first part of all heads of keys is the first.
-// So they come in shares, of 1, 1, 2, 4 heads and so on, the first share of all heads of keys
-// before the second one. Else head of keys follows head of keys, with all of its queries: each copy
-// takes its time, and a block of keys asks for all of them at once. Of the first one a head of
-// queries comes before the others, so that the kernel begins. Further shares are empty there.
+// In which order a rank's own heads come from the others while the kernel works. The heads of
+// queries that share keys come in shares of 1, 1, 2, 4 and so on. Where they are worked on in
+// parts, the first part of all heads of keys is the first. So the shares that a first part needs
+// come first, head of keys by head of keys, and then one further share of all heads of keys after
+// the other. The first shares of a head of keys come as one, since each copy takes its time: of the
+// first head of keys a head of queries comes before the others, so that the kernel begins.
 class HeadArrivals {
  public:
   // `parts`: HeadParts::count of a rank's own heads.
@@ -40,53 +40,68 @@ class HeadArrivals {
       : group_(own.heads / own.kv_heads),
         kv_heads_(own.kv_heads),
         shares_(std::bit_width(static_cast<unsigned>(group_ - 1)) + 1),
-        by_shares_(min(max(parts - 1, 0), 1)) {}
+        together_(shares_of(ceil_div(group_, max(parts, 1)))) {}
   int count() const { return shares_ * kv_heads_; }
   bool has_shares() const { return shares_ > 1; }
-  int first_heads() const { return heads_of(0); }
+  int first_heads() const { return 1; }
 
-  // What comes as the number-th: of a head of keys, its keys or none, and some of its queries.
+  // What comes as the number-th: of a head of keys, its keys or none, and some of its queries or
+  // none.
   struct Arrival {
     Dim kv_head, keys, first_member, members;
-    bool has_keys;  // in one of the two orders
   };
   Arrival arrival(int number) const {
-    const int share = number / kv_heads_, share_of_keys = number % shares_;
-    const auto chosen = [&](int of_shares, int of_keys) {
-      return of_shares == of_keys ? Dim(of_keys)
-                                  : by_shares_ * of_shares + (1 - by_shares_) * of_keys;
-    };
-    // By heads of keys the first one comes as one head of queries and the rest, others whole.
-    int first_member = 0, members = share_of_keys == 0 ? group_ : 0;
-    if (number == 0) members = heads_of(0);
-    if (number == 1 && shares_ > 1) first_member = heads_of(0), members = group_ - heads_of(0);
-    return {chosen(number % kv_heads_, number / shares_),
-            chosen(share == 0 ? 1 : 0, share_of_keys == 0 ? 1 : 0),
-            chosen(first_of(share), first_member), chosen(heads_of(share), members),
-            share == 0 || share_of_keys == 0};
+    const Dim is_together = at_most(number + 1, together_ * kv_heads_);
+    const Dim kv_head = either(is_together, number / together_, Dim(number % kv_heads_));
+    const Dim share = either(is_together, number % together_, Dim(number / kv_heads_));
+    const Dim is_first = 1 - min(share, 1), is_first_head = 1 - min(kv_head, 1);
+    // Of those that come as one.
+    const Dim begin = either(is_first, 0, 1), all = first_of(together_);
+    const Dim of_first_head = either(is_first, 1, at_most(share, 1) * (all - 1));
+    const Dim members = either(is_first_head, of_first_head, is_first * all);
+    return {kv_head, is_first, either(is_together, begin, first_of(share)),
+            either(is_together, members, first_of(share + 1) - first_of(share))};
   }
   // Which number that is, of the keys and of a head of queries.
   Index of_keys(const Index& kv_head) const { return number(0, kv_head); }
   Index of_queries(const Index& head) const {
     const Index member = head % group_;
     Index share(0);
-    for (int i = 1; i < shares_; ++i) share = share + select(member >= first_of(i), 1, 0);
+    for (int i = 1; i < shares_; ++i) share = share + select(member >= begin_of(i), 1, 0);
     return number(share, head / group_);
   }
 
  private:
-  int first_of(int share) const { return share == 0 ? 0 : 1 << (share - 1); }
-  int heads_of(int share) const {
-    return (share + 1 < shares_ ? first_of(share + 1) : group_) - first_of(share);
+  // Where a share begins, and the last one ends.
+  int begin_of(int share) const { return share == 0 ? 0 : std::min(1 << (share - 1), group_); }
+  Dim first_of(const Dim& share) const {
+    Dim begin = 0;
+    for (int i = 1; i <= shares_; ++i) {
+      begin = begin + at_most(i, share) * (begin_of(i) - begin_of(i - 1));
+    }
+    return begin;
+  }
+  // How many have so many members.
+  Dim shares_of(const Dim& members) const {
+    Dim shares = 1;
+    for (int i = 1; i < shares_; ++i) shares = shares + at_most(begin_of(i) + 1, members);
+    return shares;
+  }
+  // 1 where `number` is at most so much, else 0.
+  static Dim at_most(const Dim& number, const Dim& most) {
+    return min(max(most + 1 - number, 0), 1);
+  }
+  static Dim either(const Dim& is_first, const Dim& first, const Dim& second) {
+    return is_first * first + (1 - is_first) * second;
   }
   Index number(const Index& share, const Index& kv_head) const {
-    const Index share_of_keys = select(kv_head > 0, 0, min(share, 1));
-    return select(Index(by_shares_) > 0, share * kv_heads_ + kv_head,
-                  kv_head * shares_ + share_of_keys);
+    const Index together(together_);
+    const Index of_first = kv_head * together + select(kv_head > 0, 0, min(share, 1));
+    return select(share < together, of_first, share * kv_heads_ + kv_head);
   }
 
   int group_, kv_heads_, shares_;
-  Dim by_shares_;
+  Dim together_;  // so many shares of a head of keys come as one
 };
 
 // What is of all sequences together, where these are of one length or packed.
@@ -162,6 +177,9 @@ class HeadsOfRanks : public Keys {
         [&] { body(own_K_, own_V_, at.rows, kernel_.rank() * this->kv_heads + head); },
         [&] { body(K, V, rows, head); });
   }
+
+  // Until every other rank has begun the run: its caller may use its gradients before.
+  void await_others() const { await_arrival(0); }
 
   // Where the rows' owner has them.
   TensorView query_output(const One& one, const Tensor& to, const Block& rows, const Index& head,

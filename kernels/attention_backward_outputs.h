@@ -1,13 +1,13 @@
 #pragma once
 
 #include <algorithm>
-#include <functional>
 #include <optional>
 
 #include "kernels/attention_backward_places.h"
 #include "kernels/attention_backward_queries.h"
 #include "kernels/attention_backward_sm90.h"
 #include "kernels/attention_parameters.h"
+#include "tilewright/function_ref.h"
 #include "tilewright/hopper.h"
 
 namespace tilewright::kernels {
@@ -79,7 +79,7 @@ class StoredKeyGradients {
         .columns(kColumnsOfPanel * panel, kColumnsOfPanel);
   }
   void put(const Index& group, const KeyOutputs& at, const Tensor& to, const Tile& tile,
-           const std::function<SharedView(int panel)>& through) const {
+           FunctionRef<SharedView(int panel)> through) const {
     const typename Keys::One sequence = sequences_.of(at.sequence);
     const Block keys = sequence.keys.block(at.block, a_.block_k).part(4 * group + warp_index(), 16);
     const int dim = static_cast<int>(tile.shape()[1]);

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
 #include <type_traits>
 #include <utility>
 
 #include "kernels/attention_backward_sequences.h"
 #include "kernels/attention_parameters.h"
+#include "tilewright/function_ref.h"
 #include "tilewright/hopper.h"
 #include "tilewright/kernels/attention.h"
 #include "tilewright/ranks.h"
@@ -181,7 +181,8 @@ struct KeyOrder {
 // together at the last row, and where they end, those of the next group begin, so that all are at
 // about the same row, which stays in L2.
 // Heads that arrive follow each other in groups that just fill the machine: a group begins with its
-// last head.
+// last head. Two long ones go together: of one alone, what the group before has summed would be
+// waited for (docs/log/2026-11-29-two-ranks-and-near-ends.md).
 // Of many sequences, or with a window that is short beside the keys, no block is long beside the
 // work: the last group is dealt as the others, and what a span of a group's blocks has summed is
 // converted by the next span.
@@ -198,7 +199,8 @@ class HeadGroups {
         by_members_(max(many_, max(2 - members, 0))),
         order_(order) {
     const Dim blocks = max(of_head, 1), wave = multiprocessors() / order.ctas;
-    Dim least = order.arrive ? wave / blocks : max(fit, wave / blocks);
+    Dim least = order.arrive ? max(wave / blocks, (1 - many_) * min(wave * 4 / blocks, 2))
+                             : max(fit, wave / blocks);
     if (order.ordered && !order.arrive) {
       const Dim is_long = min(blocks / kLong, 1);
       least = max(least, is_long * min(ceil_div(wave * 2, blocks), heads / 8));
@@ -305,7 +307,7 @@ struct WindowRows {
 // there. `Shapes`: of the sequences.
 struct OwnRows {
   Condition has_sums(const Block&) const { return false; }
-  void await_head(const Index&) const {}
+  void await_others() const {}
   struct HeadsThatCame {
     explicit HeadsThatCame(const OwnRows&) {}
     void await(const Index&) const {}
@@ -502,7 +504,7 @@ using KeysOf = std::conditional_t<std::is_same_v<Sequences, Batch>, BatchKeys, P
 // sequence and keys. Packed sequences have places without keys: there `none`.
 template <typename Keys, typename Load>
 void load_at(const Keys& sequences, const KeyPlace& at, int size, const Load& load,
-             const std::function<void()>& none = {}) {
+             FunctionRef<void()> none = {}) {
   const typename Keys::One sequence = sequences.of(at.sequence);
   const Block keys = sequence.keys.block(at.block, size);
   if constexpr (Keys::kOneLength) {

@@ -1,4 +1,3 @@
-#include <functional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -12,6 +11,7 @@
 #include "kernels/attention_backward_wave.h"
 #include "kernels/attention_backward_wide_sm90.h"
 #include "kernels/attention_parameters.h"
+#include "tilewright/function_ref.h"
 #include "tilewright/kernels/attention.h"
 #include "tilewright/plan_case.h"
 
@@ -197,7 +197,7 @@ void sm100_backward_of(const Attention& a, Order order, KeySums keys, const Call
 // The program of one rank, whose tensors a caller passes. `name`: of it and of its kernels.
 template <typename Sequences>
 Program backward(const Attention& a, bool of_lse, const Caller& caller,
-                 const std::function<void(const Recording<Sequences>&)>& record_all,
+                 FunctionRef<void(const Recording<Sequences>&)> record_all,
                  const std::string& name) {
   check_attention(a, caller);
   Program program(name);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/attention_backward_places.h"
+#include "tilewright/function_ref.h"
 #include "tilewright/hopper.h"
 #include "tilewright/ranks.h"
 
@@ -154,7 +155,7 @@ class SharedSums {
 
   // Where a piece has all columns.
   void add(const Place& at, const Index& number, bool of_keys, const Tile& tile,
-           const std::function<void(const Tile&)>& put) const {
+           FunctionRef<void(const Tile&)> put) const {
     add(at, number, of_keys, tile, Put([&](const Tile& whole, int) { put(whole); }));
   }
 

@@ -13,6 +13,7 @@
 #include "kernels/attention_backward_turns.h"
 #include "kernels/attention_parameters.h"
 #include "tilewright/blackwell.h"
+#include "tilewright/function_ref.h"
 #include "tilewright/kernels/softmax.h"
 
 // What the gradients of sm_100a share, by one CTA for a block of keys or by a pair of them.
@@ -110,9 +111,9 @@ struct Work {
 
   // The blocks of queries that a block of keys goes through. `keys` loads them, `each` a block of
   // queries: its number, the head, and whether a mask cuts it.
-  using LoadRows = std::function<void(const Index& row, const Index& head, const Index& is_cut)>;
+  using LoadRows = FunctionRef<void(const Index& row, const Index& head, const Index& is_cut)>;
   void load_block(const KeyPlace& at, const Sequence& sequence, const Block& cols,
-                  const std::function<void()>& keys, const LoadRows& each) {
+                  FunctionRef<void()> keys, const LoadRows& each) {
     const auto [first, last] = sequence.mask.visible_rows(cols, sequence.queries, kRows);
     const auto [whole_first, whole_last] = sequence.mask.full_rows(cols, sequence.queries, kRows);
     const Index of_head = last - first;
@@ -175,8 +176,7 @@ struct Work {
 
   // A warpgroup computes P and dS, whose `place` it has in shared memory, and stores half of dK and
   // dV through it. A warp has 32 rows of the place for itself. `given` is called when dS is there.
-  void compute(int group, const std::function<SharedView()>& place,
-               const std::function<void()>& given) {
+  void compute(int group, FunctionRef<SharedView()> place, FunctionRef<void()> given) {
     allocated.sync();
     const Columns at = columns_of(memory.attach());
     if (a.dim % kPanel != 0 || a.dim_v % kPanel != 0) {
@@ -249,8 +249,8 @@ struct Work {
 
   // dV and dK by panels of 64 columns, which the warpgroups share out. Of keys that no query sees
   // nobody has written them.
-  void put_all(const Columns& at, int group, const std::function<SharedView()>& place,
-               const KeyPlace& keys, const Condition& has_rows) {
+  void put_all(const Columns& at, int group, FunctionRef<SharedView()> place, const KeyPlace& keys,
+               const Condition& has_rows) {
     int number = 0;
     for (const bool of_keys : {false, true}) {
       const int dim = of_keys ? a.dim : a.dim_v;

@@ -1,7 +1,6 @@
 #include "kernels/attention_backward_sm90.h"
 
 #include <algorithm>
-#include <functional>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -18,6 +17,7 @@
 #include "kernels/attention_backward_unseen.h"
 #include "kernels/attention_backward_wave_parts.h"
 #include "kernels/attention_parameters.h"
+#include "tilewright/function_ref.h"
 #include "tilewright/hopper.h"
 #include "tilewright/kernels/softmax.h"
 #include "tilewright/plan_case.h"
@@ -483,7 +483,7 @@ class Backward {
     Index place;
     std::optional<Turns::Turn> turn;
   };
-  void when_due(const Index& tile, const std::function<void(const Due& due)>& additions) {
+  void when_due(const Index& tile, FunctionRef<void(const Due& due)> additions) {
     if (!turns_) return additions({tile, std::nullopt});
     const Turns::Turn turn = turns_->begin();
     additions({tile, turn});

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "kernels/attention_backward_places.h"
+#include "tilewright/function_ref.h"
 #include "tilewright/hopper.h"
 #include "tilewright/ranks.h"
 
@@ -28,7 +28,7 @@ inline KeyPlace key_place(const Slot& slot) {
 
 // `body` with each block of rows [0, rows) and member that a block of keys goes through.
 inline void for_rows(const Index& way, const Index& rows, const Index& members,
-                     const std::function<void(const Index& row, const Index& member)>& body) {
+                     FunctionRef<void(const Index& row, const Index& member)> body) {
   const Condition by_member = is(way, Way::members), down = is(way, Way::rows_down);
   const Index outer = select(by_member, members, rows), inner = select(by_member, rows, members);
   for (Index i : range(outer)) {
@@ -53,7 +53,7 @@ inline RowStep row_step(const Index& way, const Index& rows, const Index& member
 
 // The same of a part. Where parts are steps, one member is behind the other.
 inline void for_rows(const HeadParts& parts, const KeyPlace& at, const Index& rows,
-                     const std::function<void(const Index& row, const Index& member)>& body) {
+                     FunctionRef<void(const Index& row, const Index& member)> body) {
   if (!parts.by_steps) return for_rows(at.way, rows, parts.members_of(at.part), body);
   const auto [first, last] = parts.steps_of(at.part, rows);
   const Index of_member = max(rows, 1);
@@ -66,7 +66,7 @@ inline void for_rows(const HeadParts& parts, const KeyPlace& at, const Index& ro
 // By a warp beside those that compute: `body` with each place, and how many blocks of rows follow
 // it.
 inline void for_key_blocks(Ring& ring,
-                           const std::function<void(const KeyPlace&, const Index& steps)>& body) {
+                           FunctionRef<void(const KeyPlace&, const Index& steps)> body) {
   Cell<Condition> more(true);
   repeat_while(more, [&] {
     const Slot slot = ring.consume();
@@ -139,7 +139,7 @@ class Turns {
   // Hands the sum on. By a warp apart from both, since a release waits until all additions are in
   // memory. The stage is released behind the barrier: before it no warp comes to this barrier
   // again. `count`: what the word is to be more by.
-  void hand_on(const std::function<Index(const Turn&)>& count = [](const Turn&) { return 1; }) {
+  void hand_on(FunctionRef<Index(const Turn&)> count = [](const Turn&) { return 1; }) {
     const Slot turn = ring_.consume();
     const Index sum = turn.number(0), more = count({turn});
     added_.sync(turn.stage());

@@ -11,7 +11,7 @@ namespace tilewright::kernels {
 template <typename Keys>
 void put_unseen(const Attention& a, const Keys& sequences, const Tensor& dQ) {
   constexpr int kRowsAtOnce = 4;
-  sequences.await_head(0);  // others may read their gradients until they begin
+  sequences.await_others();
   const auto put = [&](const typename Keys::Place& at) {
     const auto [first, last] = at.mask.visible(at.block, at.keys, a.block_k);
     when(last <= first && at.block.start() < at.block.limit(), [&] {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "kernels/attention_paged_parameters.h"
+#include "tilewright/function_ref.h"
 #include "tilewright/hopper.h"
 
 // How schedules of sm_90a bring pages: a block of keys is a stage of a ring, in copies of
@@ -38,7 +39,7 @@ class PageCopies {
   bool are_gathered() const { return rows_ % kRowUnit != 0; }
 
   // Brings slots to rows of a stage.
-  using Load = std::function<void(const PageSlots& at, int row, int rows)>;
+  using Load = FunctionRef<void(const PageSlots& at, int row, int rows)>;
   void load(const std::vector<PageSlots>& copies, const Load& load) const;
 
   // Calls `bring` for blocks first to last - 1 of a sequence's keys that some of the rows see, in
@@ -52,7 +53,7 @@ class PageCopies {
     Index first, last;
     std::function<Index(const Index& step)> block;  // of steps first to last - 1
   };
-  using Bring = std::function<void(const CopiedBlock& block)>;
+  using Bring = FunctionRef<void(const CopiedBlock& block)>;
   void each_block(const Blocks& blocks, const Bring& bring) const;
   void each_block(const PagedWork& work, const Index& first, const Index& last,
                   const Bring& bring) const;
@@ -60,13 +61,13 @@ class PageCopies {
   // with what is missing of it, and with what calls its argument for each run of `together` copies,
   // whose rows of the stage begin with the given one. Runs and numbers are loops of the kernel: all
   // copies one behind the other would be more instructions than their cache holds.
-  using TakeRun = std::function<void(const Index& row, const std::vector<PageSlots>& copies)>;
-  using BringRuns = std::function<void(const std::vector<Index>& missing,
-                                       const std::function<void(const TakeRun&)>& each_run)>;
+  using TakeRun = FunctionRef<void(const Index& row, const std::vector<PageSlots>& copies)>;
+  using BringRuns = FunctionRef<void(const std::vector<Index>& missing,
+                                     FunctionRef<void(const TakeRun&)> each_run)>;
   void each_gathered(const PagedWork& work, const Index& first, const Index& last, int together,
                      const BringRuns& bring) const;
   // Of copied ones, where each block is a stage, whose numbers are what is `missing`.
-  using Fill = std::function<void(const PageSlots& at, const Slot& stage, int row, int rows)>;
+  using Fill = FunctionRef<void(const PageSlots& at, const Slot& stage, int row, int rows)>;
   void produce(Ring& ring, const PagedWork& work, const Index& first, const Index& last,
                const Fill& fill) const;
   // What of a stage has no page, and whether anything has none.

@@ -38,7 +38,7 @@ class PagedLanes {
   // it. Of pages that are gathered no product reads a stage, whose rows follow each other.
   SharedView keys(int lane, const Slot& stage) const { return stage[first_tile(lane)]; }
   SharedView values(int lane, const Slot& stage) const { return stage[first_tile(lane) + 1]; }
-  using Compute = std::function<void(int lane, Ring& keys, const PagedWork& work)>;
+  using Compute = FunctionRef<void(int lane, Ring& keys, const PagedWork& work)>;
   void run(Kernel& kernel, const Compute& compute) const;
 
  private:

@@ -9,6 +9,7 @@
 #include "kernels/attention_paged_copies.h"
 #include "kernels/attention_paged_plan.h"
 #include "kernels/attention_paged_program.h"
+#include "tilewright/function_ref.h"
 #include "tilewright/hopper.h"
 #include "tilewright/kernels/softmax.h"
 #include "tilewright/plan_case.h"
@@ -282,7 +283,7 @@ class LatentForward {
   };
 
   // The last products have their queries in registers: beside these a warpgroup can store.
-  Scores multiply(const Queries& queries, const std::function<void()>& between = {}) {
+  Scores multiply(const Queries& queries, FunctionRef<void()> between = {}) {
     const Slot last = last_->consume();
     Pending products = wgmma(queries.shared[0], last.T());
     std::optional<Slot> tail, middle;

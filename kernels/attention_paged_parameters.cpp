@@ -6,6 +6,7 @@
 
 #include "kernels/attention_join.h"
 #include "kernels/attention_paged_plan.h"
+#include "tilewright/function_ref.h"
 #include "tilewright/kernels/softmax.h"
 #include "tilewright/plan_case.h"
 
@@ -297,9 +298,8 @@ std::optional<Tile> PagedStores::sinks(const PagedWork& work) const {
 
 // A tile of one query has no axis of one: tiles that are spread over warpgroups by columns take no
 // other shape.
-void PagedStores::each_rows(
-    const PagedWork& work,
-    const std::function<void(const Rows&, std::vector<std::int64_t>)>& put) const {
+void PagedStores::each_rows(const PagedWork& work,
+                            FunctionRef<void(const Rows&, std::vector<std::int64_t>)> put) const {
   const Index first = work.rows.start(), count = work.rows.limit() - first;
   const Index place = tiles_ > 1 ? work.item.block % tiles_ * tile_.queries() : Index(0);
   if (plan_case("a tile of one query", tile_.queries() == 1)) {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -9,6 +8,7 @@
 #include "kernels/attention_join.h"
 #include "kernels/attention_parameters.h"
 #include "tilewright/asynchronous.h"
+#include "tilewright/function_ref.h"
 #include "tilewright/kernels/attention_paged.h"
 
 // What every schedule of attention_paged has.
@@ -236,7 +236,7 @@ class PagedStores {
   };
   // Calls `put` with the rows, and the first axes of the tile that they are then.
   void each_rows(const PagedWork& work,
-                 const std::function<void(const Rows&, std::vector<std::int64_t>)>& put) const;
+                 FunctionRef<void(const Rows&, std::vector<std::int64_t>)> put) const;
   Kept kept_;
   const PagedParameters& p_;
   PagedRows tile_;

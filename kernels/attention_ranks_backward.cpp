@@ -376,7 +376,7 @@ class GradientsByHeads {
         for (int number = 1; number < arrivals.count(); ++number) {
           const HeadArrivals::Arrival now = arrivals.arrival(number);
           for (const Exchanged& each : exchanged_) {
-            if (each.way != Way::in || !(each.of_queries || now.has_keys)) continue;
+            if (each.way != Way::in) continue;
             const Heads heads = each.of_queries
                                     ? Heads{now.kv_head * group + now.first_member, now.members}
                                     : Heads{now.kv_head, now.keys};

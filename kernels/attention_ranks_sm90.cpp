@@ -379,4 +379,10 @@ Program sequence_parallel_varlen_attention_sm90(const SequenceParallelAttention&
       o, KeysBy::warps, {"sequence_parallel_varlen_attention_sm90", where});
 }
 
+Program sequence_parallel_varlen_attention_copied_sm90(const SequenceParallelAttention& o,
+                                                       SourceLocation where) {
+  return gathering_program<PackedShardOrder, PackedShapes>(
+      o, KeysBy::copies, {"sequence_parallel_varlen_attention_copied_sm90", where});
+}
+
 }  // namespace tilewright::kernels

@@ -80,7 +80,7 @@ Kernel attention_to_one(const SequenceParallelAttention& o, RingPass pass,
   return kernel;
 }
 
-using MakeStep = std::function<Kernel(RingPass pass, const std::string& name)>;
+using MakeStep = FunctionRef<Kernel(RingPass pass, const std::string& name)>;
 
 template <typename Ring>
 Program attention_in_ring(const SequenceParallelAttention& o, const Caller& caller,

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <deque>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "kernels/attention_sm100_plan.h"
 #include "kernels/attention_sm90_tiles.h"
 #include "tilewright/blackwell.h"
+#include "tilewright/function_ref.h"
 #include "tilewright/kernels/attention.h"
 #include "tilewright/kernels/softmax.h"
 
@@ -102,7 +102,7 @@ class ForwardSm100 {
     return {work, keys, parts};
   }
 
-  void each_item(const std::function<void(const Item& item)>& body) {
+  void each_item(FunctionRef<void(const Item& item)> body) {
     Cell<Condition> more(true);
     repeat_while(more, [&] {
       const Slot slot = places_.consume();
@@ -117,7 +117,7 @@ class ForwardSm100 {
   void load() {
     counter_.each(
         order_.runs(),
-        [&](const Index& run, const std::function<void()>& fetch_next) {
+        [&](const Index& run, FunctionRef<void()> fetch_next) {
           const Place place = order_.run(run).first;
           const Item next = item(place);
           const auto load = [&] {
@@ -136,7 +136,7 @@ class ForwardSm100 {
   }
 
   // In the order of use: blocks descend, K one block ahead of V.
-  void load_item(const Item& item, const std::function<void()>& fetch_next) {
+  void load_item(const Item& item, FunctionRef<void()> fetch_next) {
     const KeyBlocks& keys = item.keys;
     const auto load_k = [&](const Index& j) { load_keys(k_ring_, p_.K, item.work, j, a_.dim); };
     const auto load_v = [&](const Index& j) { load_keys(v_ring_, p_.V, item.work, j, a_.dim_v); };

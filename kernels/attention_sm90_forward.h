@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <type_traits>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "kernels/attention_sm90_plan.h"
 #include "kernels/attention_sm90_tiles.h"
 #include "kernels/split_tiles.h"
+#include "tilewright/function_ref.h"
 #include "tilewright/hopper.h"
 #include "tilewright/kernels/attention.h"
 #include "tilewright/kernels/softmax.h"
@@ -158,7 +158,7 @@ class Forward {
     Cell<Index> loaded(0);
     counter_->each(
         order_.runs(),
-        [&](const Index& run, const std::function<void()>& fetch_next) {
+        [&](const Index& run, FunctionRef<void()> fetch_next) {
           load_run(run, loaded, fetch_next);
         },
         [&] { end_tiles(); });
@@ -171,7 +171,7 @@ class Forward {
     }
   }
 
-  void load_run(const Index& number, Cell<Index>& loaded, const std::function<void()>& fetch_next) {
+  void load_run(const Index& number, Cell<Index>& loaded, FunctionRef<void()> fetch_next) {
     if constexpr (Order::kHasNeighbours) {
       if (plan_.slides) return load_neighbours(order_.run(number), loaded, fetch_next);
     }
@@ -198,7 +198,7 @@ class Forward {
     return blocks;
   }
 
-  void load_tile(const Place& place, const Work& work, const std::function<void()>& fetch_next) {
+  void load_tile(const Place& place, const Work& work, FunctionRef<void()> fetch_next) {
     if constexpr (Order::kKeysArrive) arrivals_->await_tile(work);
     const KeyBlocks blocks = blocks_of(work, place);
     if constexpr (Order::kKeysInPages) {
@@ -299,8 +299,7 @@ class Forward {
   Block v_columns() const { return Dim(a_.dim_v).block(0, plan_.v_columns); }
 
   // The tiles of a run: of each, the blocks of keys that the tile before did not see.
-  void load_neighbours(const Run& run, Cell<Index>& loaded,
-                       const std::function<void()>& fetch_next) {
+  void load_neighbours(const Run& run, Cell<Index>& loaded, FunctionRef<void()> fetch_next) {
     Cell<Index> position_of_first(0), reached(0);
     for (Index i : range(run.tiles)) {
       when(i == run.tiles - 1, fetch_next);
@@ -329,8 +328,7 @@ class Forward {
       produce_keys(k_ring_, work, blocks.last, {true, false});
     });
   }
-  void load_keys(const Work& work, const KeyBlocks& blocks,
-                 const std::function<void()>& fetch_next) {
+  void load_keys(const Work& work, const KeyBlocks& blocks, FunctionRef<void()> fetch_next) {
     // Where keys arrive by parts of them, there are no registers to take the next tile before the
     // end.
     constexpr bool kFetchesBefore = !Order::kKeysArrive || Order::kSendsOutput;
@@ -501,7 +499,7 @@ class Forward {
 
   // The weights of the next block in place of those that `finish` waits for the product of.
   void weigh(const Tile& scores, OptimisticSoftmax& softmax, Var& weights, Var& acc,
-             const std::function<void()>& finish) {
+             FunctionRef<void()> finish) {
     if (scores_last_) {
       finish();
       weights = softmax.next(
@@ -534,8 +532,8 @@ class Forward {
   // acc and softmax over the blocks of keys; calls `begun` behind the first block's softmax, and
   // gives q's slot back once no product reads it any more, where O does not leave through it.
   void attend(const SharedView& q, const Work& work, const Block& queries, const KeyBlocks& blocks,
-              const Passing& pass, OptimisticSoftmax& softmax, Var& acc,
-              const std::function<void()>& begun, const Slot& q_slot) {
+              const Passing& pass, OptimisticSoftmax& softmax, Var& acc, FunctionRef<void()> begun,
+              const Slot& q_slot) {
     // A window so wide that no block has both ends of it. Three warpgroups gain by it; without a
     // window ptxas makes slower code of what hides the last keys alone.
     const bool one_end =
@@ -605,8 +603,8 @@ class Forward {
     };
     store_columns(group, work, columns, staging);
   }
-  void store_columns(const Index& group, const Work& work,
-                     const std::function<Tile(int part)>& columns, const SharedView& staging) {
+  void store_columns(const Index& group, const Work& work, FunctionRef<Tile(int part)> columns,
+                     const SharedView& staging) {
     const Index own = 64 * group + 16 * warp_index();
     const Block queries = work.queries.part(4 * group + warp_index(), 16 / plan_.packed_heads);
     for (int part = 0; part * plan_.o_columns < a_.dim_v; ++part) {

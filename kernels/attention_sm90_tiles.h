@@ -4,6 +4,7 @@
 
 #include "kernels/attention_parameters.h"
 #include "kernels/attention_sm90_plan.h"
+#include "tilewright/function_ref.h"
 #include "tilewright/hopper.h"
 
 namespace tilewright::kernels {
@@ -246,8 +247,7 @@ struct KeyBlocks {
 // for the counter. Of 2 to 7 blocks none was faster than another
 // (docs/log/2026-11-29-tiles-taken-near-the-end.md).
 template <typename Load>
-void load_descending(const KeyBlocks& blocks, const Load& load,
-                     const std::function<void()>& fetch_next) {
+void load_descending(const KeyBlocks& blocks, const Load& load, FunctionRef<void()> fetch_next) {
   constexpr int kBlocksBeforeEnd = 4;
   const Index turn = max(blocks.first + 1, blocks.last - kBlocksBeforeEnd);
   for (Index i : range(blocks.first + 1, blocks.last)) {

@@ -1,6 +1,6 @@
 #include "tilewright/kernels/collectives.h"
+#include "tilewright/function_ref.h"
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -60,7 +60,7 @@ DimFacts whole_vectors(const Collective& c) { return multiple_of(vector_unit(c))
 
 // Y {count} of X, which `value` makes of a block.
 Program pulled_vector(const Collective& c, bool many_x, const Caller& caller,
-                      const std::function<Tile(Kernel&, const Tensor& X, const Block&)>& value) {
+                      FunctionRef<Tile(Kernel&, const Tensor& X, const Block&)> value) {
   Kernel kernel(caller.function);
   const Dim count = kernel.dim("count");
   const Tensor X = kernel.symmetric(
@@ -72,7 +72,7 @@ Program pulled_vector(const Collective& c, bool many_x, const Caller& caller,
   return VectorProgram(c, many_x, false, {}, caller).launching(kernel);
 }
 
-Tile sum_over_ranks(const Collective& c, const std::function<TensorView(const Index& rank)>& of) {
+Tile sum_over_ranks(const Collective& c, FunctionRef<TensorView(const Index& rank)> of) {
   Var sum{zeros({kVectorBlock})};
   for (Index rank : range(c.ranks)) sum = sum + load(of(rank)).cast(f32);
   return Tile(sum).cast(c.dtype);

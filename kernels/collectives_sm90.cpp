@@ -1,8 +1,7 @@
 #include "kernels/collectives_sm90.h"
 
-#include <functional>
-
 #include "kernels/rank_words.h"
+#include "tilewright/function_ref.h"
 #include "tilewright/plan_case.h"
 #include "tilewright/target.h"
 
@@ -20,7 +19,7 @@ class VectorMover {
       : c_(c), kernel_(kernel), all_warps_(kernel, 128 * kMovers) {}
 
   // With so many elements to each of which something is done.
-  void record(const Dim& elements, const std::function<void(const Index& group)>& body) {
+  void record(const Dim& elements, FunctionRef<void(const Index& group)> body) {
     const Dim most = min(multiprocessors(), RanksArrive::kCtas);
     kernel_.ctas(max(min(most, ceil_div(elements, block())), 1));
     const TargetLimits& limits = target_limits("sm_90a");
@@ -31,7 +30,7 @@ class VectorMover {
   int block() const { return kMovedBytes / size_of(c_.dtype); }
   // This warpgroup's blocks of a vector.
   void each_block(const Index& group, const Dim& elements,
-                  const std::function<void(const Block&)>& body) const {
+                  FunctionRef<void(const Block&)> body) const {
     const Index first = cta_index() + cta_count() * group;
     for (Index i : range(first, ceil_div(elements, block()), cta_count() * kMovers)) {
       body(elements.block(i, block()));
@@ -43,15 +42,15 @@ class VectorMover {
     const Index first = number * part;
     return {first + in_part.start(), block(), min(first + part, whole)};
   }
-  static void in_one_warp(const Index& group, const std::function<void()>& body) {
+  static void in_one_warp(const Index& group, FunctionRef<void()> body) {
     when(group == 0, [&] { when(warp_index() == 0, body); });
   }
   // For who waits for these words what all warps of the CTA have stored is there.
-  void tell(const Index& group, const std::function<void()>& words) {
+  void tell(const Index& group, FunctionRef<void()> words) {
     all_warps_.sync();
     in_one_warp(group, words);
   }
-  void each_other(const std::function<void(const Index& rank)>& body) const {
+  void each_other(FunctionRef<void(const Index& rank)> body) const {
     each_other_rank(kernel_, c_.ranks, body);
   }
 
@@ -261,7 +260,7 @@ Kernel broadcast_in_parts(const Collective& c, int root, const Caller& caller) {
     mover.tell(group, [&] { arrived.tell_all(); });
   };
   const auto hand_on = [&](const Index& group) {
-    const auto each_third = [&](const std::function<void(const Index&)>& body) {
+    const auto each_third = [&](FunctionRef<void(const Index&)> body) {
       mover.each_other([&](const Index& rank) { when(rank != root, [&] { body(rank); }); });
     };
     arrived.wait(root);

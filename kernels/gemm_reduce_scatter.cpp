@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <deque>
-#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -9,6 +8,7 @@
 #include "kernels/gemm_reduce_scatter.h"
 #include "kernels/gemm_sm90.h"
 #include "kernels/rank_words.h"
+#include "tilewright/function_ref.h"
 #include "tilewright/plan_case.h"
 
 namespace tilewright::kernels {
@@ -297,7 +297,7 @@ class ReduceScatterSm90 : public GemmSm90 {
     tma_reduce(to(rows, cols), from);
   }
   void store_parts(const Work& w, const Index& rank, const Index& group,
-                   const std::function<Tile(const Run&)>& values, int first, int last) {
+                   FunctionRef<Tile(const Run&)> values, int first, int last) {
     adds_ = begun_.has_value();
     store_runs(w, group, slot_in(rank), values, first, last);
     adds_ = false;
@@ -426,8 +426,7 @@ class ReduceScatterSm90 : public GemmSm90 {
     };
     store_sums(w, group, values);
   }
-  void store_sums(const Work& w, const Index& group,
-                  const std::function<Tile(const Run&)>& values) {
+  void store_sums(const Work& w, const Index& group, FunctionRef<Tile(const Run&)> values) {
     if (o_.parts == o_.gemm.dtype) return store_runs(w, group, C_, values);
     for (const Run& run : runs()) {
       store(C_(divided_part(w, run, group), whole_part(w, run)), values(run).cast(o_.gemm.dtype));
@@ -435,7 +434,7 @@ class ReduceScatterSm90 : public GemmSm90 {
   }
 
   // In the order of the ranks. Of two numbers either may be the first.
-  Tile sum_over_ranks(const Tile& own, const std::function<Tile(int sender)>& part) {
+  Tile sum_over_ranks(const Tile& own, FunctionRef<Tile(int sender)> part) {
     const Tile mine = rounded(own, o_.parts);
     Var sum{part(0).cast(f32)};
     if (!plan_case("parts of several other ranks", o_.ranks > 2)) return sum + mine;

@@ -1,9 +1,9 @@
 #include <algorithm>
-#include <functional>
 #include <optional>
 
 #include "kernels/gemm_sm90.h"
 #include "tilewright/blackwell.h"
+#include "tilewright/function_ref.h"
 #include "tilewright/target.h"
 
 namespace tilewright::kernels {
@@ -24,7 +24,8 @@ int stages_of(const Gemm& g, int columns) {
 
 void check_sm100(const Gemm& g, const Caller& caller) {
   if (g.dtype != bf16 && g.dtype != f16 && g.dtype != f8e4m3) {
-    caller.refuse("dtype is " + std::string(name_of(g.dtype)), "take bf16, f16 or f8e4m3");
+    caller.refuse("dtype is " + std::string(name_of(g.dtype)),
+                  "take bf16, f16 or f8e4m3; the target cpu takes f32 too");
   }
   if (g.block_m != kRows) {
     caller.refuse("block_m is " + std::to_string(g.block_m),
@@ -89,7 +90,7 @@ class GemmSm100 {
   Dim at_once() const { return ctas_ == 1 ? multiprocessors() : max(multiprocessors() / ctas_, 1); }
 
   // Calls `body` with the rows of C that this CTA has, and with the number of the block of columns.
-  void each_tile(const std::function<void(const Block& rows, const Index& columns)>& body) {
+  void each_tile(FunctionRef<void(const Block& rows, const Index& columns)> body) {
     const auto tile = [&](const Index& number) {
       const Index first = number / columns_ * ctas_;
       body(p_.m.block(ctas_ == 1 ? first : first + cluster_rank(), kRows), number % columns_);

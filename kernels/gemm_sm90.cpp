@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "tilewright/function_ref.h"
 #include "tilewright/plan_case.h"
 #include "tilewright/target.h"
 
@@ -153,8 +154,8 @@ void GemmSm90::load_tile(const Work& w) {
   });
 }
 
-void GemmSm90::load_steps(
-    const Work& w, const std::function<TensorView(const Block& rows, const Block& depth)>& a) {
+void GemmSm90::load_steps(const Work& w,
+                          FunctionRef<TensorView(const Block& rows, const Block& depth)> a) {
   const auto load = [&](const Block& depth) {
     ring_.produce([&](const Slot& slot) {
       load_operand([&](const Block& rows) { return a(rows, depth); }, w.rows, slot[0], g_.a_along_m,
@@ -174,7 +175,7 @@ void GemmSm90::load_steps(
 
 // What CTAs share each fetches a part of, for all `sharing` of them, which are `stride` apart;
 // `place` is its own among them.
-void GemmSm90::load_operand(const std::function<TensorView(const Block&)>& view, const Block& rows,
+void GemmSm90::load_operand(FunctionRef<TensorView(const Block&)> view, const Block& rows,
                             const SharedView& to, bool transposed, int sharing, int stride,
                             Index (GemmSm90::*place)() const) {
   if (sharing == 1) return tma_load(view(rows), to);
@@ -208,7 +209,7 @@ void GemmSm90::finish(const Work& w, const std::vector<Tile>& sums, const Index&
   exchange_->read.wait();
 }
 
-void GemmSm90::each_tile(const std::function<void(const Work&)>& body) {
+void GemmSm90::each_tile(FunctionRef<void(const Work&)> body) {
   if (g_.grid_split) return each_part(body);
   const int ctas = sharing() * g_.split;
   for (Index t : range(cta_index() / ctas, tile_count(), cta_count() / ctas)) body(work(t));
@@ -223,7 +224,7 @@ GemmSm90::Work GemmSm90::work(const Index& tile) const {
 
 // Whole tiles while there is one for each cluster, then a part of one. What dimensions decide the
 // launch computes: divisions by variables cost small products some tenths of a microsecond.
-void GemmSm90::each_part(const std::function<void(const Work&)>& body) {
+void GemmSm90::each_part(FunctionRef<void(const Work&)> body) {
   const Index steps = ceil_div(p_.k, g_.block_k), own = cta_index() / sharing();
   const Dim waves = tile_count() / clusters(), parts = this->parts();
   for (Index i : range(waves + select(own < left_over() * parts, 1, 0))) {
@@ -399,12 +400,12 @@ int GemmSm90::staged_runs() const {
 }
 
 void GemmSm90::store_runs(const Work& w, const Index& group, const Destination& to,
-                          const std::function<Tile(const Run&)>& values) {
+                          FunctionRef<Tile(const Run&)> values) {
   store_runs(w, group, to, values, 0, static_cast<int>(runs_.size()));
 }
 
 void GemmSm90::store_runs(const Work& w, const Index& group, const Destination& to,
-                          const std::function<Tile(const Run&)>& values, int first, int last) {
+                          FunctionRef<Tile(const Run&)> values, int first, int last) {
   std::vector<const SharedTile*> staged;
   std::map<int, int> used;
   for (const Run& run : runs_) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/gemm_sm90_plan.h"
+#include "tilewright/function_ref.h"
 #include "tilewright/hopper.h"
 #include "tilewright/ranks.h"
 
@@ -94,24 +95,23 @@ class GemmSm90 {
   virtual void multiply(const Index& group);
 
   // All steps along k, with these rows and columns of A.
-  void load_steps(const Work& w,
-                  const std::function<TensorView(const Block& rows, const Block& depth)>& a);
+  void load_steps(const Work& w, FunctionRef<TensorView(const Block& rows, const Block& depth)> a);
   void load_b(const Work& w, const Block& depth, const SharedView& to) {
     const auto b = [&](const Block& cols) {
       return g_.b_along_n ? p_.B(depth, cols) : p_.B(cols, depth);
     };
     load_operand(b, w.cols, to, g_.b_along_n, g_.share_b, g_.share_a, &GemmSm90::below);
   }
-  void each_tile(const std::function<void(const Work&)>& body);
+  void each_tile(FunctionRef<void(const Work&)> body);
   // The groups of C's tiles, and this CTA's rows and columns in one of them, by number.
   Dim tile_groups() const { return tile_rows() * tile_columns(); }
   std::pair<Block, Block> place(const Index& tile) const;
   // All of a tile, by TMA; `values` gives a run's part of it, {64, width}.
   void store_runs(const Work& w, const Index& group, const Destination& to,
-                  const std::function<Tile(const Run&)>& values);
+                  FunctionRef<Tile(const Run&)> values);
   // Runs first .. last - 1 of it: those before have been stored, and those behind will be.
   void store_runs(const Work& w, const Index& group, const Destination& to,
-                  const std::function<Tile(const Run&)>& values, int first, int last);
+                  FunctionRef<Tile(const Run&)> values, int first, int last);
   // How many runs are staged before one waits for another.
   int staged_runs() const;
   const std::vector<Run>& runs() const { return runs_; }
@@ -159,7 +159,7 @@ class GemmSm90 {
 
   Dim ctas() const;
   void load_tiles();
-  void load_operand(const std::function<TensorView(const Block&)>& view, const Block& rows,
+  void load_operand(FunctionRef<TensorView(const Block&)> view, const Block& rows,
                     const SharedView& to, bool transposed, int sharing, int stride,
                     Index (GemmSm90::*place)() const);
   // A CTA's place among those that divide k.
@@ -167,7 +167,7 @@ class GemmSm90 {
   Dim tile_rows() const { return ceil_div(p_.m, g_.block_m * rows_together()); }
   Dim tile_columns() const { return ceil_div(p_.n, g_.block_n * g_.share_a); }
 
-  void each_part(const std::function<void(const Work&)>& body);
+  void each_part(FunctionRef<void(const Work&)> body);
   Dim clusters() const { return max(ctas() / sharing(), 1); }
   // Tiles, or groups of them, of a wave that is not full, and among how many each is divided. The
   // rules count alike (bench/fit_gemm_rules.py).

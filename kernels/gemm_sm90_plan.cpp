@@ -157,7 +157,7 @@ void check_sm90(const Gemm& g, const Caller& caller) {
   if (plan_case("B along n", g.b_along_n)) in_panels("block_n", g.block_n, g.share_b);
   if (g.dtype != bf16 && g.dtype != f16 && g.dtype != f8e4m3) {
     caller.refuse("there is no product of " + std::string(name_of(g.dtype)),
-                  "take bf16, f16 or f8e4m3; gemm() has the others");
+                  "take bf16, f16 or f8e4m3; the target cpu takes f32 too");
   }
   if (g.grid_split && g.split > 1) {
     caller.refuse("split is " + std::to_string(g.split) + ", and grid_split is set",

@@ -10,6 +10,7 @@
 #include "kernels/attention_ranks.h"
 #include "kernels/attention_sm90_tiles.h"
 #include "kernels/rank_words.h"
+#include "tilewright/function_ref.h"
 #include "tilewright/hopper.h"
 #include "tilewright/plan_case.h"
 
@@ -139,7 +140,7 @@ struct KeysOfRanks {
   Index word(const Index& share, const Index& piece) const { return share * axis.pieces() + piece; }
 
   // Late pieces first: blocks of keys are read down from the last.
-  void each_piece(const std::function<void(int share, bool is_late)>& body) const {
+  void each_piece(FunctionRef<void(int share, bool is_late)> body) const {
     for (int share = 0; share < shares.count; ++share) {
       for (int number = axis.pieces_of_rank() - 1; number >= 0; --number) body(share, number == 1);
     }
@@ -150,8 +151,7 @@ struct KeysOfRanks {
     std::function<TensorView(const Tensor& tensor, const Index& first, const Dim& of)> part;
     DividedAxis::Piece piece;
   };
-  void each_tile(int share, bool is_late,
-                 const std::function<void(const PushedTile&)>& body) const {
+  void each_tile(int share, bool is_late, FunctionRef<void(const PushedTile&)> body) const {
     const DividedAxis::Piece piece = axis.of_rank(kernel.rank(), is_late);
     const Dim blocks = ceil_div(is_late ? axis.late_rows() : axis.early_rows(), kPushedRows);
     const int heads = shares.heads(share);

@@ -1,6 +1,6 @@
 #include "tilewright/kernels/link.h"
+#include "tilewright/function_ref.h"
 
-#include <functional>
 #include <string>
 #include <utility>
 
@@ -34,7 +34,7 @@ struct Ends {
 
 // Every CTA, or every warpgroup of them, takes each of its tiles.
 void for_each_tile(const Ends& ends, const Index& first, const Index& step,
-                   const std::function<void(const Block&)>& body) {
+                   FunctionRef<void(const Block&)> body) {
   for (Index tile : range(first, ceil_div(ends.rows, kTileRows), step)) {
     body(ends.rows.block(tile, kTileRows));
   }

@@ -1,6 +1,6 @@
 #include "tilewright/kernels/nodes.h"
+#include "tilewright/function_ref.h"
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -42,9 +42,8 @@ class NodeProgram {
   std::vector<Dim> vectors(int how_many) const { return {how_many, count}; }
 
   // Between a rank and the others of its node, the next one first: what it sends to each.
-  void exchange_in_node(
-      const Rank& rank,
-      const std::function<void(int number, int of_rank, std::vector<Sent>&)>& send) const {
+  void exchange_in_node(const Rank& rank,
+                        FunctionRef<void(int number, int of_rank, std::vector<Sent>&)> send) const {
     const RankPlace me = place(rank);
     std::vector<Sent> sent;
     std::vector<int> others;
@@ -57,7 +56,7 @@ class NodeProgram {
   }
   // Between the ranks of its number, around the ring of the nodes.
   void exchange_between_nodes(const Rank& rank,
-                              const std::function<Sent(int node, int of_rank)>& send) const {
+                              FunctionRef<Sent(int node, int of_rank)> send) const {
     const RankPlace me = place(rank);
     std::vector<Sent> sent;
     std::vector<int> others;

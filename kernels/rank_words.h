@@ -1,7 +1,6 @@
 #pragma once
 
-#include <functional>
-
+#include "tilewright/function_ref.h"
 #include "tilewright/ranks.h"
 
 // How the CTAs of ranks that run one kernel together tell each other how far they are.
@@ -11,8 +10,7 @@ inline constexpr MemoryOrder kTell{Semantics::release, Scope::system};
 inline constexpr MemoryOrder kLearn{Semantics::acquire, Scope::system};
 
 // The ranks but this one, the next one first.
-inline void each_other_rank(Kernel& kernel, int ranks,
-                            const std::function<void(const Index& rank)>& body) {
+inline void each_other_rank(Kernel& kernel, int ranks, FunctionRef<void(const Index& rank)> body) {
   const Index me = kernel.rank();
   for (Index distance : range(1, ranks)) body((me + distance) % ranks);
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <string>
 #include <thread>
@@ -11,6 +10,7 @@
 #include "kernels/reference_offsets.h"
 #include "kernels/reference_vectors.h"
 #include "tilewright/error.h"
+#include "tilewright/function_ref.h"
 
 namespace tilewright::kernels {
 
@@ -25,7 +25,7 @@ std::vector<double> numbers_of(const HostTensor& tensor) {
 namespace {
 
 // Calls `body` with every number below `count`, from all processors.
-void for_all(std::int64_t count, const std::function<void(std::int64_t)>& body) {
+void for_all(std::int64_t count, FunctionRef<void(std::int64_t)> body) {
   std::atomic<std::int64_t> next = 0;
   const auto work = [&] {
     for (std::int64_t i = next++; i < count; i = next++) body(i);
@@ -47,7 +47,7 @@ struct Rows {
 void attend(const AttentionSizes& s, const Rows& sequence,
             const std::vector<std::vector<double>>& inputs, const std::vector<double>& sinks,
             std::vector<double>& output,
-            const std::function<void(std::int64_t, std::int64_t, double)>& sums) {
+            FunctionRef<void(std::int64_t, std::int64_t, double)> sums) {
   const std::vector<double>&q = inputs[0], &k = inputs[1], &v = inputs[2];
   const std::int64_t group = s.heads / s.kv_heads;
   for_all(s.heads * sequence.queries, [&](std::int64_t row) {

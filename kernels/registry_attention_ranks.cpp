@@ -91,6 +91,10 @@ LibrarySchedule gathering(std::function<Program(const OptionValues&)> build) {
           "the kernel of one GPU's sm90, its own keys first, while warps of it push them to others",
           nullptr, std::move(build)};
 }
+LibrarySchedule gathering_by_copies(std::function<Program(const OptionValues&)> build) {
+  return {"sm90_copied", "sm_90a", "the same kernel, while copy engines bring the others' keys",
+          nullptr, std::move(build)};
+}
 
 // `forward`: that of the same sequences over ranks.
 LibraryKernel gradients_over_ranks(const char* name, LibraryKernel kernel,
@@ -210,13 +214,11 @@ LibraryKernel sequence_parallel_attention_entry() {
     o.attention = with_sm90_blocks(o.attention, {});
     return sequence_parallel_attention_sm90(o, {});
   })};
-  kernel.schedules.push_back({"sm90_copied", "sm_90a",
-                              "the same kernel, while copy engines bring the others' keys", nullptr,
-                              [](const OptionValues& options) {
-                                SequenceParallelAttention o = operation_of(options);
-                                o.attention = with_sm90_blocks(o.attention, {});
-                                return sequence_parallel_attention_copied_sm90(o, {});
-                              }});
+  kernel.schedules.push_back(gathering_by_copies([](const OptionValues& options) {
+    SequenceParallelAttention o = operation_of(options);
+    o.attention = with_sm90_blocks(o.attention, {});
+    return sequence_parallel_attention_copied_sm90(o, {});
+  }));
   kernel.schedules.push_back(
       {"sm90_heads", "sm_90a",
        "each rank attends with its own heads, group by group as all rows of them come, and sends "
@@ -272,6 +274,12 @@ LibraryKernel sequence_parallel_varlen_attention_entry() {
     o.attention = with_sm90_varlen_blocks(o.attention, {});
     return sequence_parallel_varlen_attention_sm90(o, {});
   })};
+  kernel.schedules.push_back(gathering_by_copies([](const OptionValues& options) {
+    SequenceParallelAttention o = operation_of(options);
+    o.attention = with_sm90_varlen_blocks(o.attention, {});
+    return sequence_parallel_varlen_attention_copied_sm90(o, {});
+  }));
+  kernel.rules = schedule_rules(kernel.name);
   kernel.build_program = [](const OptionValues& options) {
     return sequence_parallel_varlen_attention(operation_of(options), {});
   };

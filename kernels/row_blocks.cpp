@@ -11,7 +11,7 @@ Dim RowColumns::declare(Kernel& kernel, const RowBlocks& blocks) {
   return blocks.whole ? kernel.dim("columns", at_most(blocks.columns)) : kernel.dim("columns");
 }
 
-void RowColumns::each(const std::function<void(const Block& columns)>& body) const {
+void RowColumns::each(FunctionRef<void(const Block& columns)> body) const {
   if (const std::optional<Block> whole = all()) return body(*whole);
   for (Block columns : tilewright::blocks(count_, blocks_.columns)) body(columns);
 }
@@ -20,15 +20,13 @@ std::optional<Block> RowColumns::all() const {
   return blocks_.whole ? std::optional(count_.block(0, blocks_.columns)) : std::nullopt;
 }
 
-Tile RowColumns::sum(const Block& own,
-                     const std::function<Tile(const Block& columns)>& terms) const {
+Tile RowColumns::sum(const Block& own, FunctionRef<Tile(const Block& columns)> terms) const {
   Var sum{zeros({own, 1})};
   each([&](const Block& columns) { sum = sum + reduce_sum(terms(columns), 1); });
   return sum;
 }
 
-Tile RowColumns::mean(const Block& own,
-                      const std::function<Tile(const Block& columns)>& terms) const {
+Tile RowColumns::mean(const Block& own, FunctionRef<Tile(const Block& columns)> terms) const {
   return sum(own, terms) / count();
 }
 

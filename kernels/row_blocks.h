@@ -1,10 +1,10 @@
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 
 #include "kernels/caller.h"
+#include "tilewright/function_ref.h"
 #include "tilewright/kernels/rows.h"
 
 // The pieces of functions of rows.
@@ -19,12 +19,12 @@ class RowColumns {
   // The dim of the columns, with what a launch has to hold.
   static Dim declare(Kernel& kernel, const RowBlocks& blocks);
 
-  void each(const std::function<void(const Block& columns)>& body) const;
+  void each(FunctionRef<void(const Block& columns)> body) const;
   // All of them, where a run has these.
   std::optional<Block> all() const;
   // Over each of the rows `own`, of {rows, columns} tiles: {rows, 1}.
-  Tile sum(const Block& own, const std::function<Tile(const Block& columns)>& terms) const;
-  Tile mean(const Block& own, const std::function<Tile(const Block& columns)>& terms) const;
+  Tile sum(const Block& own, FunctionRef<Tile(const Block& columns)> terms) const;
+  Tile mean(const Block& own, FunctionRef<Tile(const Block& columns)> terms) const;
   Tile count() const;  // {1, 1} of f32, at least 1
 
  private:

@@ -1,12 +1,12 @@
 #pragma once
 
 #include <algorithm>
-#include <functional>
 #include <utility>
 #include <vector>
 
 #include "kernels/rank_words.h"
 #include "tilewright/asynchronous.h"
+#include "tilewright/function_ref.h"
 #include "tilewright/hopper.h"
 
 namespace tilewright::kernels {
@@ -75,7 +75,7 @@ class RowPush {
     return columns * ceil_div(m_, plan_.rows);
   }
   // Each behind a fence of its own: told together they would come when the last of them has.
-  void each_piece(const std::function<void(const Index& piece)>& body) {
+  void each_piece(FunctionRef<void(const Index& piece)> body) {
     const Dim pieces = ceil_div(m_, plan_.rows) * ceil_div(k_, kColumns);
     for (Index piece : range(cta_index(), pieces, cta_count())) body(piece);
   }

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <utility>
 
 #include "kernels/row_blocks.h"
+#include "tilewright/function_ref.h"
 #include "tilewright/kernels/softmax.h"
 
 namespace tilewright::kernels {
@@ -12,8 +12,7 @@ namespace tilewright::kernels {
 // The sum of the exponentials of each row, and what they are shifted by: its maximum.
 class RowSum {
  public:
-  RowSum(const Block& own, const RowColumns& columns,
-         const std::function<Tile(const Block& columns)>& read)
+  RowSum(const Block& own, const RowColumns& columns, FunctionRef<Tile(const Block& columns)> read)
       : RowSum(sums(own, columns, read)) {}
   Tile exponentials(const Tile& x) const { return exponentials(x, shift); }
   Tile log_sum() const { return log2(sum) * kLn2; }
@@ -28,7 +27,7 @@ class RowSum {
 
   static Tile exponentials(const Tile& x, const Tile& shift) { return exp2((x - shift) * kLog2e); }
   static std::pair<Tile, Tile> sums(const Block& own, const RowColumns& columns,
-                                    const std::function<Tile(const Block& columns)>& read) {
+                                    FunctionRef<Tile(const Block& columns)> read) {
     if (const std::optional<Block> all = columns.all()) {
       const Tile x = read(*all), shift = shift_of(reduce_max(x, 1));
       return {shift, reduce_sum(exponentials(x, shift), 1)};
@@ -38,7 +37,7 @@ class RowSum {
 
   // In one pass: the sum so far is rescaled where a block has a larger element.
   static std::pair<Tile, Tile> running_sums(const Block& own, const RowColumns& columns,
-                                            const std::function<Tile(const Block& columns)>& read) {
+                                            FunctionRef<Tile(const Block& columns)> read) {
     Var maximum{full({own, 1}, kNone)}, sum{zeros({own, 1})};
     columns.each([&](const Block& some) {
       const Tile x = read(some), next = max(maximum, reduce_max(x, 1)), shift = shift_of(next);

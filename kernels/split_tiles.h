@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "kernels/attention_sm90_tiles.h"
+#include "tilewright/function_ref.h"
 #include "tilewright/kernels/softmax.h"
 #include "tilewright/ranks.h"
 
@@ -58,10 +59,10 @@ class SplitTiles {
 
   // In a warpgroup with its rows of a tile or part. `put` takes their log-sum-exp and, of the
   // number-th so many columns, the output: of a whole tile, or of one whose last part this is.
-  using Columns = std::function<Tile(int number)>;
+  using Columns = FunctionRef<Tile(int number)>;
   void join(const Index& number, const Index& group, const Var& acc, const Tile& normaliser,
             const Tile& log_sum, int width,
-            const std::function<void(const Tile& log_sum, const Columns& columns)>& put) const {
+            FunctionRef<void(const Tile& log_sum, const Columns& columns)> put) const {
     const Index tile = max(number - 1, 0) / parts_, part = part_of_tile(number);
     when(
         number > 0 && part < parts_ - 1,

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "tilewright/function_ref.h"
 #include "tilewright/kernel.h"
 
 // The explicit level of GPUs with asynchronous copies: shared memory, rings, roles, TMA, barriers.
@@ -173,13 +174,13 @@ class Ring {
   ~Ring();
   // Waits until the next stage is empty, then runs `fill`, whose tma_loads complete its full
   // barrier; or whose stores the warp does itself, all of them, before it arrives there.
-  void produce(const std::function<void(const Slot&)>& fill, SourceLocation where = here());
+  void produce(FunctionRef<void(const Slot&)> fill, SourceLocation where = here());
   // The same with numbers that travel with the stage, or numbers alone. In a ring with numbers
   // every stage has all of them.
-  void produce(const IndexOperand& number, const std::function<void(const Slot&)>& fill);
+  void produce(const IndexOperand& number, FunctionRef<void(const Slot&)> fill);
   void produce(const IndexOperand& number);
-  void produce(const std::vector<IndexOperand>& numbers,
-               const std::function<void(const Slot&)>& fill, SourceLocation where = here());
+  void produce(const std::vector<IndexOperand>& numbers, FunctionRef<void(const Slot&)> fill,
+               SourceLocation where = here());
   void produce(const std::vector<IndexOperand>& numbers, SourceLocation where = here());
   // Waits until the next stage is empty, for products that write it, or read it for its consumers
   // (tilewright/blackwell.h). It is full when those are over that the thread has issued.
@@ -204,7 +205,7 @@ class Ring {
   void release_if(const Condition& condition, const Index& stage, SourceLocation where = here());
 
  private:
-  void fill(const std::vector<IndexOperand>& numbers, const std::function<void(const Slot&)>* loads,
+  void fill(const std::vector<IndexOperand>& numbers, FunctionRef<void(const Slot&)> loads,
             SourceLocation where);
   void check_role(bool producing, const char* what, SourceLocation where);
   void wait(bool producing, const Index& stage, const Index& phase, const char* what,
@@ -303,7 +304,7 @@ class ClusterBarrier {
 
 // One lane of the warp alone runs the body, in which nothing stands that the warp does as a whole:
 // products, stores and loads of tiles, barriers.
-void elect(const std::function<void()>& body, SourceLocation where = here());
+void elect(FunctionRef<void()> body, SourceLocation where = here());
 // Orders what the lanes of a warp have done in memory before what one of them does next.
 void warp_sync(SourceLocation where = here());
 // Between this thread's accesses to shared memory and those of TMA or of products that follow: they

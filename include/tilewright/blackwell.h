@@ -1,11 +1,11 @@
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "tilewright/asynchronous.h"
+#include "tilewright/function_ref.h"
 
 // The explicit level for sm_100a and sm_110a: what any GPU with asynchronous copies has, tensor
 // memory, and products whose results lie there. Raises Error(usage) at the caller's line for what
@@ -106,7 +106,7 @@ class Barrier {
   // One, when all products are over that the thread has issued. By a role of one warp.
   void commit(SourceLocation where = here()) const;
   // One, and the phase is not over before what `loads` copies (tma_load) is there. By one warp.
-  void load(const std::function<void()>& loads, SourceLocation where = here()) const;
+  void load(FunctionRef<void()> loads, SourceLocation where = here()) const;
   void wait(FirstPhase first = FirstPhase::own, SourceLocation where = here()) const;
 
  private:
@@ -131,7 +131,7 @@ class GridTiles {
   // By a role of one warp, in each CTA: asks for one place after the other until there is none.
   void ask(SourceLocation where = here());
   // In every other role that works on tiles: calls `body` with the index of the place's first CTA.
-  void each(const std::function<void(const Index& cta)>& body, SourceLocation where = here());
+  void each(FunctionRef<void(const Index& cta)> body, SourceLocation where = here());
 
  private:
   struct State;

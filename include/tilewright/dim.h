@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "tilewright/error.h"
+#include "tilewright/function_ref.h"
 
 namespace tilewright {
 
@@ -59,7 +59,7 @@ class Dim {
   // Facts of the whole expression, by interval and divisibility arithmetic.
   DimFacts range() const;
   // Empty when `lookup` does not know a symbol. Overflow of 64 bits and division by zero raise.
-  std::int64_t evaluate(const std::function<std::int64_t(const std::string&)>& lookup) const;
+  std::int64_t evaluate(FunctionRef<std::int64_t(const std::string&)> lookup) const;
   std::string to_string() const;
   // Symbols that `known` does not list are usage errors.
   static Dim parse(std::string_view text, const std::vector<Dim>& known);

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -8,6 +7,7 @@
 #include <vector>
 
 #include "tilewright/asynchronous.h"
+#include "tilewright/function_ref.h"
 
 // The explicit level of cores with explicit memories: the program places every matrix in a memory,
 // moves it along the ways that the target has, and orders the units, which work beside each other.
@@ -152,9 +152,9 @@ class CoreRing {
            SourceLocation where = here());
   ~CoreRing();
   // The body's instructions of the filling unit go to the next stage, once it is free.
-  void produce(const std::function<void(const Index& stage)>& body, SourceLocation where = here());
+  void produce(FunctionRef<void(const Index& stage)> body, SourceLocation where = here());
   // The body's instructions of the emptying unit take the next stage, once it is full.
-  void consume(const std::function<void(const Index& stage)>& body, SourceLocation where = here());
+  void consume(FunctionRef<void(const Index& stage)> body, SourceLocation where = here());
 
  private:
   struct State;

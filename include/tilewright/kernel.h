@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "tilewright/function_ref.h"
 #include "tilewright/require.h"
 #include "tilewright/schedule.h"
 #include "tilewright/tile.h"
@@ -193,13 +194,13 @@ BlockRange blocks(const Sequence& rows, int size, const IndexOperand& low, const
                   SourceLocation where = here());
 
 // A condition of the kernel. Cells that a branch assigns take its value.
-void when(const Condition& condition, const std::function<void()>& then,
-          const std::function<void()>& otherwise = {}, SourceLocation where = here());
+void when(const Condition& condition, FunctionRef<void()> then, FunctionRef<void()> otherwise = {},
+          SourceLocation where = here());
 // What is known while the kernel is traced is asked by if, and Index(dim) == 0 for a Dim's value.
 template <std::same_as<bool> Traced, typename... Branches>
 void when(Traced, const Branches&... branches) = delete;
 // Repeats `body` while the cell holds true; the body assigns it.
-void repeat_while(Cell<Condition>& condition, const std::function<void()>& body,
+void repeat_while(Cell<Condition>& condition, FunctionRef<void()> body,
                   SourceLocation where = here());
 
 class RoleSpec;

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -12,6 +11,7 @@
 #include "tilewright/dim.h"
 #include "tilewright/dtype.h"
 #include "tilewright/error.h"
+#include "tilewright/function_ref.h"
 #include "tilewright/host_tensor.h"
 #include "tilewright/kernel.h"
 #include "tilewright/memory_order.h"
@@ -238,17 +238,17 @@ class Program {
            SourceLocation where = here());
   // What the body records is done `count` times in each run, in order; it is given the number of
   // the turn, from 0. Words are neither written nor waited for in there.
-  void repeat(std::string name, const Dim& count, const std::function<void(const Dim& turn)>& body,
+  void repeat(std::string name, const Dim& count, FunctionRef<void(const Dim& turn)> body,
               SourceLocation where = here());
   // What the body records is done in the runs in which the numbers compare so, and what `otherwise`
   // records in the others. What the bodies read is read in these runs alone.
-  void when(const Dim& left, Compare compare, const Dim& right, const std::function<void()>& body,
-            const std::function<void()>& otherwise = {}, SourceLocation where = here());
+  void when(const Dim& left, Compare compare, const Dim& right, FunctionRef<void()> body,
+            FunctionRef<void()> otherwise = {}, SourceLocation where = here());
   // The number of the run, from 1: a word that counts up to it needs no reset.
   RunNumber run() const { return {0, 1}; }
 
   Rank rank(int number, SourceLocation where = here()) const;
-  void on_each_rank(const std::function<void(const Rank&)>& record) const;
+  void on_each_rank(FunctionRef<void(const Rank&)> record) const;
 
   const std::string& name() const;
   int ranks() const;
@@ -307,8 +307,9 @@ struct SimulationReport {
 };
 
 // Executes the program on simulated GPUs, one for each rank; what the memory holds is the same
-// before each schedule, and afterwards what the last one made of it. A program with dims needs a
-// memory, whose sizes they are. Faults are in the report and are not raised. Raises Error(usage)
+// before each schedule, and afterwards what the last one made of it. Where ranks tell each other by
+// signals, callers use all tensors between the runs, and what the program does to them then is a
+// race. A program with dims needs a memory, whose sizes they are. Faults are in the report and are not raised. Raises Error(usage)
 // for fewer than one schedule or run, for a dim without a value, and for scalars, which only a
 // caller's run is given.
 SimulationReport simulate(const Program& program, ProgramMemory& memory,

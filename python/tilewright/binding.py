@@ -187,6 +187,9 @@ def set_log(log, library=None):
     """log(text, is_warning) is told what the library does: which kernel it has compiled, in what
     time, or has found where, and what costs time. None: warnings go to standard error again."""
     global _log
+    if log is not None and not callable(log):
+        raise TilewrightError(f"error: log is {log!r}\n"
+                              "  fix: pass a function of a text and of whether it warns, or None")
     kept = LogFunction() if log is None else LogFunction(
         lambda _, is_warning, text: log(text.decode(errors="replace"), bool(is_warning)))
     (library or load_library()).set_log(kept, None)

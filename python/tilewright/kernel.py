@@ -56,6 +56,11 @@ class Kernel:
         if "_handle" in self.__dict__:
             self.close()
 
+    def __repr__(self):
+        if not self._handle:
+            return f"Kernel({self._name!r}), closed"
+        return f"Kernel({self._name!r}) of {', '.join(self.tensors)}"
+
     def __reduce__(self):
         """A copy is made anew, also one by pickle."""
         if self._group:
@@ -84,7 +89,7 @@ class Kernel:
         returns: the tensors must stay until it has ended. Elsewhere it is done at return."""
         self._refuse_closed()
         names = self.tensors
-        arguments = named_arguments_of(self._name, names, tensors)
+        arguments = named_arguments_of(self._name, names, tensors, self._dtype_of)
         if len(tensors) != len(names):
             raise TilewrightError(f"error: {self._name} takes {len(names)} tensors, and "
                                   f"{len(tensors)} are given\n  fix: pass {', '.join(names)}; "
@@ -97,6 +102,9 @@ class Kernel:
         self._refuse_gradients(names, tensors)
         self.run(arguments, checked_stream(self._name, stream))
         note_written([tensors[i] for i in self._written])
+
+    def _dtype_of(self, number):
+        return self._library.kernel_tensor_dtype(self._handle, number).decode()
 
     def _refuse_closed(self):
         if not self._handle:

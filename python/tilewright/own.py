@@ -34,7 +34,7 @@ def load(path, name=None, *, target=None, device=0, gradient=None, gradients=Non
 
         softmax = tilewright.load("softmax_rows.tw")            # a kernel's text
         softmax = tilewright.load("libmine.so", "softmax_rows")  # of a plug-in of C++
-        y = softmax(x, temperature)
+        y = softmax(x, temperature=0.5)
 
     It takes the kernel's inputs in their order or by name, its scalars by name, and returns its
     outputs; `out=` is a tensor or a tuple of them to write to. A file NAME.tw is what
@@ -229,8 +229,10 @@ class LoadedKernel:
                 raise TilewrightError(f"error: {self.name}: the scalar {name} requires a gradient, "
                                       f"and none is computed\n  fix: pass {name}.detach()")
             try:
+                if isinstance(value, str):
+                    raise TypeError
                 return float(value)
-            except (TypeError, ValueError, RuntimeError):
+            except (TypeError, ValueError, RuntimeError, OverflowError):
                 raise TilewrightError(f"error: {self.name}: the scalar {name} is {value!r}\n  fix: "
                                       "pass a number") from None
         raise TilewrightError(f"error: {self.name}: the scalar {name} is not given\n  fix: pass "
@@ -270,7 +272,8 @@ class LoadedKernel:
 
     def _shape_of(self, output, given):
         arguments = (binding.TensorArgument * len(self._parameters))()
-        of_inputs = iter(named_arguments_of(self.name, self.inputs, given))
+        dtypes = [each.dtype for each in self._parameters if each.is_input]
+        of_inputs = iter(named_arguments_of(self.name, self.inputs, given, dtypes.__getitem__))
         for parameter, place in zip(self._parameters, arguments):
             if parameter.is_input:
                 argument = next(of_inputs)
@@ -294,7 +297,8 @@ class LoadedKernel:
         tensors = [next(of_inputs if each.is_input else of_outputs) for each in self._parameters]
         target = self._target or ("cuda" if on_gpu else "cpu")
         names = [each.name for each in self._parameters]
-        arguments = named_arguments_of(self.name, names, tensors)
+        arguments = named_arguments_of(self.name, names, tensors,
+                                       lambda number: self._parameters[number].dtype)
         require_place(self.name, names, tensors, target == "cuda")
         for each, tensor in zip(self._parameters, tensors):
             if each.is_output:

@@ -123,6 +123,8 @@ def describe(tensor):
                         "register an operator that calls the kernel, as docs/python.md shows")
             _refuse(tensor, f"its layout is {tensor.layout}, and it has no address and strides",
                     "pass a dense one, such as to_dense() gives")
+    if hasattr(tensor, "mask") and hasattr(tensor, "filled"):  # one of numpy.ma
+        _refuse(tensor, "its mask would not be seen", "pass filled() of it")
     for attribute in ("__cuda_array_interface__", "__array_interface__"):
         interface = getattr(tensor, attribute, None)
         if interface is not None:
@@ -181,16 +183,18 @@ def arguments_of(tensors, describe=describe):
     return arguments
 
 
-def named_arguments_of(kernel, names, tensors):
-    """The same; errors say which of them they are about."""
+def named_arguments_of(kernel, names, tensors, dtype_of=None):
+    """The same; errors say which of them they are about, and what dtype_of(number) is."""
     try:
         return arguments_of(tensors)
     except TilewrightError as error:
-        for name, tensor in zip(names, tensors):
+        for number, (name, tensor) in enumerate(zip(names, tensors)):
             try:
                 arguments_of([tensor])
             except TilewrightError as of_tensor:
                 text = str(of_tensor).replace("error: ", f"error: {kernel}: {name}: ", 1)
+                if dtype_of:
+                    text = text.replace(_CONVERT, f"convert it to {dtype_of(number)}")
                 raise TilewrightError(text, of_tensor.status) from None
         raise error
 

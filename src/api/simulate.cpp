@@ -32,7 +32,7 @@ SimulationReport simulate(const Program& program, ProgramMemory& memory,
     ++report.schedules;
     // The first list comes last: what it computes stays.
     for (auto kernels = forms.rbegin(); kernels != forms.rend() && report.ok(); ++kernels) {
-      ir::Program own = recorded;
+      ir::Program own = library::with_callers(recorded);
       ir::add_owned(own, *kernels);
       const simulator::MachineReport run =
           library::simulate_program(own, *kernels, before, after, machine, options.runs);

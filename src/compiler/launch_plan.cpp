@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "ir/binding.h"
+#include "support/counted.h"
 #include "support/diagnostic.h"
 #include "support/number_formats.h"
 
@@ -71,10 +72,17 @@ class Planner {
     ir::check_scalars(kernel_, arguments_.scalars);
     // Workspaces, which are not the caller's, are in both numbers.
     if (tensors == arguments_.tensors.size()) return;
-    Diagnostic(kernel_.where,
-               fmt::format("kernel {} takes {} tensors, and the launch gives {}", kernel_.name,
-                           tensors - workspaces, arguments_.tensors.size() - workspaces))
-        .fix("pass one for each parameter, in the order of their declaration")
+    std::size_t given = arguments_.tensors.size() - workspaces;
+    const std::string gives =
+        fmt::format("{}: the launch gives {}, and ", kernel_.name, counted(given, "tensor"));
+    const auto missing = std::find_if(
+        kernel_.parameters.begin(), kernel_.parameters.end(), [&](const ir::Parameter& parameter) {
+          return parameter.is_tensor() && !parameter.is_owned() && given-- == 0;
+        });
+    Diagnostic(kernel_.where, missing == kernel_.parameters.end()
+                                  ? fmt::format("{}it takes {}", gives, tensors - workspaces)
+                                  : fmt::format("{}{} is missing", gives, missing->name))
+        .fix("pass every tensor, in the order of their declaration")
         .raise();
   }
 

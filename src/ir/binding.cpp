@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cfloat>
 #include <cmath>
 
 #include "ir/dim_values.h"
@@ -384,6 +385,13 @@ void check_scalars(const Kernel& kernel, const std::vector<double>& scalars) {
   for (const Parameter& parameter : kernel.parameters) {
     if (parameter.is_tensor() || wanted++ >= scalars.size()) continue;
     const double value = scalars[wanted - 1];
+    if (parameter.dtype == DType::f32 && std::isfinite(value) && std::abs(value) > FLT_MAX) {
+      Diagnostic(parameter.where, fmt::format("{}: the scalar {} is {}, and f32 ends at {}",
+                                              kernel.name, parameter.name, value, FLT_MAX))
+          .token(parameter.name)
+          .fix("pass a smaller number")
+          .raise();
+    }
     const bool fits = value >= INT32_MIN && value <= INT32_MAX && value == std::floor(value);
     if (parameter.dtype != DType::i32 || fits) continue;
     Diagnostic(parameter.where, fmt::format("{}: the scalar {} is {}, and i32 holds integers from "

@@ -14,7 +14,7 @@
 
 namespace tilewright {
 
-using Lookup = std::function<std::int64_t(const std::string&)>;
+using Lookup = FunctionRef<std::int64_t(const std::string&)>;
 
 struct Dim::Node {
   // Values of parts that several others share, each in the place that its address has: a part that
@@ -24,7 +24,7 @@ struct Dim::Node {
     std::int64_t value = 0;
   };
   using Memory = std::array<Known, 64>;
-  static std::int64_t evaluate(const std::shared_ptr<const Node>& node, const Lookup& lookup,
+  static std::int64_t evaluate(const std::shared_ptr<const Node>& node, Lookup lookup,
                                Memory& memory);
 
   Kind kind = Kind::constant;
@@ -312,7 +312,7 @@ DimFacts Dim::range() const { return node_->facts; }
 namespace {
 
 // Where an expression has no value.
-[[noreturn]] void fail(const Dim& dim, Failure failure, const Lookup& lookup) {
+[[noreturn]] void fail(const Dim& dim, Failure failure, Lookup lookup) {
   const char* const what =
       failure == Failure::overflow ? " overflows 64 bits: " : " divides by zero: ";
   Diagnostic diagnostic({}, dim.to_string() + what + ir::values_text(dim, lookup));
@@ -322,7 +322,7 @@ namespace {
 
 }  // namespace
 
-std::int64_t Dim::Node::evaluate(const std::shared_ptr<const Node>& node, const Lookup& lookup,
+std::int64_t Dim::Node::evaluate(const std::shared_ptr<const Node>& node, Lookup lookup,
                                  Memory& memory) {
   if (node->kind == Kind::constant) return node->value;
   const bool is_shared = node.use_count() > 1;
@@ -342,7 +342,7 @@ std::int64_t Dim::Node::evaluate(const std::shared_ptr<const Node>& node, const 
   return value;
 }
 
-std::int64_t Dim::evaluate(const Lookup& lookup) const {
+std::int64_t Dim::evaluate(Lookup lookup) const {
   if (kind() == Kind::constant) return constant();
   if (kind() == Kind::symbol) return lookup(name());
   Node::Memory memory{};

@@ -24,8 +24,7 @@ bool are_possible(const DimFacts& facts) {
          most / facts.multiple * facts.multiple >= facts.minimum;
 }
 
-std::string values_text(const Dim& dim,
-                        const std::function<std::int64_t(const std::string&)>& lookup) {
+std::string values_text(const Dim& dim, FunctionRef<std::int64_t(const std::string&)> lookup) {
   std::vector<std::string> names;
   collect_symbols(dim, names);
   std::string text;

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 
 #include "tilewright/dim.h"
+#include "tilewright/function_ref.h"
 
 namespace tilewright::ir {
 
@@ -12,7 +12,6 @@ namespace tilewright::ir {
 bool are_possible(const DimFacts& facts);
 
 // The values of an expression's symbols, for messages: "n = 4, m = 2".
-std::string values_text(const Dim& dim,
-                        const std::function<std::int64_t(const std::string&)>& lookup);
+std::string values_text(const Dim& dim, FunctionRef<std::int64_t(const std::string&)> lookup);
 
 }  // namespace tilewright::ir

@@ -90,7 +90,7 @@ void NamedBarrier::arrive(const IndexOperand& index) {
   named(Op::named_arrive, index, first_, threads_, count_);
 }
 
-void elect(const std::function<void()>& body, SourceLocation where) {
+void elect(FunctionRef<void()> body, SourceLocation where) {
   in_role("elect", where).trace_block(Op::elect, {}, body, where);
 }
 void fence_proxy_async(SourceLocation where) {

@@ -136,8 +136,7 @@ void Tracer::close_loop() {
   finish_loop(std::move(frame), std::move(leading), {});
 }
 
-void Tracer::trace_while(int condition_slot, const std::function<void()>& body,
-                         SourceLocation where) {
+void Tracer::trace_while(int condition_slot, FunctionRef<void()> body, SourceLocation where) {
   const ir::ValueId initial = cells_[condition_slot].value;
   push(ir::Op::while_loop, {}, where);
   cells_[condition_slot].open = false;  // not carried: inside the loop it holds true
@@ -150,15 +149,15 @@ void Tracer::trace_while(int condition_slot, const std::function<void()>& body,
   cells_[condition_slot].value = boolean(false, where);
 }
 
-void Tracer::trace_if(ir::ValueId condition, const std::function<void()>& then,
-                      const std::function<void()>& otherwise, SourceLocation where) {
+void Tracer::trace_if(ir::ValueId condition, FunctionRef<void()> then,
+                      FunctionRef<void()> otherwise, SourceLocation where) {
   std::vector<ir::ValueId> before;
   const auto values = [this] {
     std::vector<ir::ValueId> all;
     for (const CellState& cell : cells_) all.push_back(cell.open ? cell.value : ir::kNoValue);
     return all;
   };
-  const auto branch = [&](const std::function<void()>& body) {
+  const auto branch = [&](FunctionRef<void()> body) {
     push(ir::Op::if_then, {}, where);
     if (body) body();
     std::vector<ir::ValueId> after = values();
@@ -200,7 +199,7 @@ bool Tracer::in_condition() const {
                      [](const Frame& frame) { return frame.op == ir::Op::if_then; });
 }
 
-void Tracer::trace_block(ir::Op op, ir::Attributes attributes, const std::function<void()>& body,
+void Tracer::trace_block(ir::Op op, ir::Attributes attributes, FunctionRef<void()> body,
                          SourceLocation where) {
   std::vector<ir::ValueId> before;
   for (const CellState& cell : cells_) before.push_back(cell.value);
@@ -228,7 +227,7 @@ void Tracer::trace_block(ir::Op op, ir::Attributes attributes, const std::functi
   this->body().push_back(std::move(operation));
 }
 
-void Tracer::trace_role(const ir::Attributes& attributes, const std::function<void(Index)>& body,
+void Tracer::trace_role(const ir::Attributes& attributes, FunctionRef<void(Index)> body,
                         SourceLocation where) {
   in_role_ = true;
   role_ = {attributes.text(ir::Key::name),

@@ -426,7 +426,7 @@ struct CoreRing::State {
     filled = nullptr;
     emptied = nullptr;
   }
-  void turn(bool fills, const std::function<void(const Index& stage)>& body, SourceLocation from) {
+  void turn(bool fills, FunctionRef<void(const Index& stage)> body, SourceLocation from) {
     const char* what = fills ? "produce" : "consume";
     Tracer& tracer = in_role(what, from);
     const std::unique_ptr<Cell<Index>>& next = fills ? filled : emptied;
@@ -465,10 +465,10 @@ CoreRing::CoreRing(Kernel& kernel, std::string filled_by, std::string emptied_by
 
 CoreRing::~CoreRing() = default;
 
-void CoreRing::produce(const std::function<void(const Index& stage)>& body, SourceLocation where) {
+void CoreRing::produce(FunctionRef<void(const Index& stage)> body, SourceLocation where) {
   state_->turn(true, body, where);
 }
-void CoreRing::consume(const std::function<void(const Index& stage)>& body, SourceLocation where) {
+void CoreRing::consume(FunctionRef<void(const Index& stage)> body, SourceLocation where) {
   state_->turn(false, body, where);
 }
 

@@ -1,5 +1,6 @@
 #include "language/explicit_tracing.h"
 #include "tilewright/blackwell.h"
+#include "tilewright/function_ref.h"
 
 namespace tilewright {
 
@@ -105,7 +106,7 @@ void GridTiles::ask(SourceLocation where) {
   const Tracer::At at(tracer, where);
   const bool alone = tracer.kernel().cluster == 1;
   // The first CTA of a cluster asks for all of them, once they have read what the stage has.
-  const auto by_first = [&](const std::function<void()>& body) {
+  const auto by_first = [&](FunctionRef<void()> body) {
     if (alone) return body();
     when(cluster_rank(where) == 0, body);
   };
@@ -126,7 +127,7 @@ void GridTiles::ask(SourceLocation where) {
       where);
 }
 
-void GridTiles::each(const std::function<void(const Index& cta)>& body, SourceLocation where) {
+void GridTiles::each(FunctionRef<void(const Index& cta)> body, SourceLocation where) {
   Tracer& tracer = in_role("each", where);
   State& tiles = *state_;
   std::optional<Tracer::At> at(std::in_place, tracer, where);

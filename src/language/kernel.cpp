@@ -1,4 +1,5 @@
 #include "tilewright/kernel.h"
+#include "tilewright/function_ref.h"
 
 #include <algorithm>
 #include <exception>
@@ -425,14 +426,13 @@ BlockRange blocks(const Sequence& rows, int size, const IndexOperand& low, const
       [rows, size, where](const Index& i) { return rows.block(i, size, where); }, where);
 }
 
-void when(const Condition& condition, const std::function<void()>& then,
-          const std::function<void()>& otherwise, SourceLocation where) {
+void when(const Condition& condition, FunctionRef<void()> then, FunctionRef<void()> otherwise,
+          SourceLocation where) {
   Tracer& tracer = Tracer::get("when", where);
   tracer.trace_if(tracer.use(condition.handle(), "when", where), then, otherwise, where);
 }
 
-void repeat_while(Cell<Condition>& condition, const std::function<void()>& body,
-                  SourceLocation where) {
+void repeat_while(Cell<Condition>& condition, FunctionRef<void()> body, SourceLocation where) {
   Tracer::get("repeat_while", where).trace_while(condition.slot(), body, where);
 }
 

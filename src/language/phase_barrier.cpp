@@ -5,6 +5,7 @@
 
 #include "language/waited_phase.h"
 #include "tilewright/blackwell.h"
+#include "tilewright/function_ref.h"
 
 namespace tilewright {
 
@@ -48,7 +49,7 @@ void Barrier::commit(SourceLocation where) const {
         where);
 }
 
-void Barrier::load(const std::function<void()>& loads, SourceLocation where) const {
+void Barrier::load(FunctionRef<void()> loads, SourceLocation where) const {
   Tracer& tracer = in_role("load", where);
   require_one_warp(tracer, "load", where);
   const ir::ValueId first = tracer.integer(0, where);

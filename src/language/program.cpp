@@ -1,4 +1,5 @@
 #include "tilewright/program.h"
+#include "tilewright/function_ref.h"
 
 #include <fmt/format.h>
 
@@ -543,7 +544,7 @@ Rank Program::rank(int number, SourceLocation where) const {
   return {program_, number};
 }
 
-void Program::on_each_rank(const std::function<void(const Rank&)>& record) const {
+void Program::on_each_rank(FunctionRef<void(const Rank&)> record) const {
   for (int number = 0; number < program_->ranks; ++number) record(Rank(program_, number));
 }
 

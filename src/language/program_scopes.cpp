@@ -74,7 +74,7 @@ Compare inverse(Compare compare) {
 }
 
 // The body's operations stand in the scope.
-void record_scope(ir::Program& program, ProgramScope scope, const std::function<void()>& body) {
+void record_scope(ir::Program& program, ProgramScope scope, FunctionRef<void()> body) {
   struct Restored {
     int& recording;
     const int before;
@@ -191,8 +191,8 @@ Dim Program::read(std::string name, const Buffer& buffer, const std::vector<Dim>
   return Dim::symbol(std::move(name), kAnything);
 }
 
-void Program::repeat(std::string name, const Dim& count,
-                     const std::function<void(const Dim& turn)>& body, SourceLocation where) {
+void Program::repeat(std::string name, const Dim& count, FunctionRef<void(const Dim& turn)> body,
+                     SourceLocation where) {
   ir::Program& program = *program_;
   refuse_ranks(program, "repeat", where);
   check_dims(program, {count}, "repeat", where);
@@ -204,9 +204,8 @@ void Program::repeat(std::string name, const Dim& count,
   record_scope(program, std::move(scope), [&] { body(turn); });
 }
 
-void Program::when(const Dim& left, Compare compare, const Dim& right,
-                   const std::function<void()>& body, const std::function<void()>& otherwise,
-                   SourceLocation where) {
+void Program::when(const Dim& left, Compare compare, const Dim& right, FunctionRef<void()> body,
+                   FunctionRef<void()> otherwise, SourceLocation where) {
   ir::Program& program = *program_;
   refuse_ranks(program, "when", where);
   check_dims(program, {left, right}, "when", where);

@@ -1,5 +1,6 @@
 #include "language/explicit_tracing.h"
 #include "tilewright/blackwell.h"
+#include "tilewright/function_ref.h"
 
 namespace tilewright {
 
@@ -253,8 +254,8 @@ void require_one_warp(const Tracer& tracer, const std::string& ring, SourceLocat
 
 }  // namespace
 
-void Ring::fill(const std::vector<IndexOperand>& numbers,
-                const std::function<void(const Slot&)>* loads, SourceLocation where) {
+void Ring::fill(const std::vector<IndexOperand>& numbers, FunctionRef<void(const Slot&)> loads,
+                SourceLocation where) {
   if (loads && state_->parts.empty()) {
     Diagnostic(where, "produce: the ring \"" + state_->name + "\" has no tile to load into")
         .token("produce")
@@ -297,7 +298,7 @@ void Ring::fill(const std::vector<IndexOperand>& numbers,
       state_->full, stage, 0, tracer.depth(), state_->group(tracer.kernel().cluster),
       state_->pairs};
   at.reset();
-  (*loads)(slot);  // whose lines are its own
+  loads(slot);  // whose lines are its own
   at.emplace(tracer, where);
   const std::int64_t bytes = tracer.filling->bytes;
   tracer.filling.reset();
@@ -346,19 +347,19 @@ std::size_t Ring::expect(const Index& stage, SourceLocation where) {
   return tracer.body().size() - 1;
 }
 
-void Ring::produce(const std::function<void(const Slot&)>& loads, SourceLocation where) {
-  fill({}, &loads, where);
+void Ring::produce(FunctionRef<void(const Slot&)> loads, SourceLocation where) {
+  fill({}, loads, where);
 }
-void Ring::produce(const IndexOperand& number, const std::function<void(const Slot&)>& loads) {
-  fill({number}, &loads, number.where);
+void Ring::produce(const IndexOperand& number, FunctionRef<void(const Slot&)> loads) {
+  fill({number}, loads, number.where);
 }
-void Ring::produce(const IndexOperand& number) { fill({number}, nullptr, number.where); }
-void Ring::produce(const std::vector<IndexOperand>& numbers,
-                   const std::function<void(const Slot&)>& loads, SourceLocation where) {
-  fill(numbers, &loads, where);
+void Ring::produce(const IndexOperand& number) { fill({number}, {}, number.where); }
+void Ring::produce(const std::vector<IndexOperand>& numbers, FunctionRef<void(const Slot&)> loads,
+                   SourceLocation where) {
+  fill(numbers, loads, where);
 }
 void Ring::produce(const std::vector<IndexOperand>& numbers, SourceLocation where) {
-  fill(numbers, nullptr, where);
+  fill(numbers, {}, where);
 }
 
 Slot Ring::reserve(SourceLocation where) { return enter(true, "reserve", where); }

@@ -9,6 +9,7 @@
 
 #include "ir/ir.h"
 #include "support/diagnostic.h"
+#include "tilewright/function_ref.h"
 #include "tilewright/kernel.h"
 
 namespace tilewright {
@@ -101,13 +102,13 @@ class Tracer {
   // Structured control flow.
   ir::ValueId open_loop(ir::ValueId low, ir::ValueId high, ir::ValueId step, SourceLocation where);
   void close_loop();
-  void trace_if(ir::ValueId condition, const std::function<void()>& then,
-                const std::function<void()>& otherwise, SourceLocation where);
-  void trace_while(int condition_slot, const std::function<void()>& body, SourceLocation where);
+  void trace_if(ir::ValueId condition, FunctionRef<void()> then, FunctionRef<void()> otherwise,
+                SourceLocation where);
+  void trace_while(int condition_slot, FunctionRef<void()> body, SourceLocation where);
   // A block without carried values: elect.
-  void trace_block(ir::Op op, ir::Attributes attributes, const std::function<void()>& body,
+  void trace_block(ir::Op op, ir::Attributes attributes, FunctionRef<void()> body,
                    SourceLocation where);
-  void trace_role(const ir::Attributes& attributes, const std::function<void(Index)>& body,
+  void trace_role(const ir::Attributes& attributes, FunctionRef<void(Index)> body,
                   SourceLocation where);
   std::vector<Handle> open_grid(std::vector<Dim> extents, SourceLocation where);
   // Raises when the kernel has a grid.

@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cfloat>
 #include <charconv>
 #include <cmath>
 #include <numeric>
@@ -109,9 +110,13 @@ std::string checked_value(const LibraryKernel& kernel, const KernelOption& optio
       }
       return std::to_string(number);
     }
-    case Kind::number:
-      if (real_of(value)) return value;
-      fail(subject + " is no finite number", fmt::format("set {}=0.5", option.name));
+    case Kind::number: {
+      const std::optional<double> number = real_of(value);
+      if (!number) fail(subject + " is no finite number", fmt::format("set {}=0.5", option.name));
+      if (std::abs(*number) <= FLT_MAX) return value;
+      fail(fmt::format("{} lies beyond f32, which ends at {}", subject, FLT_MAX),
+           fmt::format("set {} to a smaller number", option.name));
+    }
     case Kind::boolean:
       if (value == "true" || value == "1") return "true";
       if (value == "false" || value == "0") return "false";

@@ -264,7 +264,23 @@ TEST(RanksFaults, OfGradientsByHeads) {
   EXPECT_EQ(caught[kUndecided], 0);
 }
 
-// The same of packed sequences, whose statistics have blocks of the axis.
+// Rows that see no keys get zeros at once, from other ranks too: not before their owner's caller has
+// done with its gradients.
+TEST(RanksFaults, GradientsOfRowsThatSeeNoKeysAreTheCallersUntilItsRunBegins) {
+  kernels::SequenceParallelAttention o;
+  o.attention.heads = o.attention.kv_heads = 2;
+  o.attention.dim = o.attention.dim_v = 80;
+  o.attention.causal = true;
+  o.attention = kernels::with_sm90_backward_blocks(o.attention);
+  RanksSubject subject(kernels::sequence_parallel_attention_backward_heads_sm90(o, false),
+                       {{"batch", 1}, {"queries", 512}, {"keys", 256}}, 2);
+  subject.has_callers = true;
+  for (std::uint64_t seed = 0; seed < 3; ++seed) {
+    EXPECT_EQ(subject.symptom(subject.machine(), seed, 2), "");
+  }
+}
+
+// Of gradients of packed sequences by heads, whose statistics have blocks of the axis.
 TEST(RanksFaults, OfGradientsOfPackedSequencesByHeads) {
   kernels::SequenceParallelAttention o;
   o.attention.heads = o.attention.kv_heads = 2;

@@ -290,7 +290,11 @@ TEST_F(LaunchPlanTest, ArgumentsThatDoNotFitAreNamed) {
   EXPECT_THAT(error_of(given), HasSubstr("A"));
   given = arguments(512, 768, 128);
   given.tensors.pop_back();
-  EXPECT_THAT(error_of(given), HasSubstr("takes 3 tensors, and the launch gives 2"));
+  EXPECT_THAT(error_of(given),
+              HasSubstr("gemm_sm90: the launch gives 2 tensors, and C is missing"));
+  given = arguments(512, 768, 128);
+  given.tensors.push_back(given.tensors.back());
+  EXPECT_THAT(error_of(given), HasSubstr("the launch gives 4 tensors, and it takes 3"));
   given = arguments(512, 768, 128);
   given.scalars = {1};
   EXPECT_THAT(error_of(given), HasSubstr("takes 0 scalars, and the launch gives 1"));

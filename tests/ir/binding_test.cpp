@@ -240,6 +240,12 @@ TEST(Binding, ScalarsAreWhatTheirDTypeHolds) {
                   .find("scaled: the scalar n is"),
               std::string::npos);
   }
+  ir::check_scalars(kernel, {0, HUGE_VAL});  // which f32 has
+  ir::check_scalars(kernel, {0, std::nan("")});
+  EXPECT_EQ(error_of([&] {
+              ir::check_scalars(kernel, {0, -1e39});
+            }).message(),
+            "scaled: the scalar x is -1e+39, and f32 ends at 3.4028235e+38");
   EXPECT_EQ(error_of([&] { ir::check_scalars(kernel, {1}); }).message(),
             "scaled takes 2 scalars, and the launch gives 1");
   EXPECT_EQ(error_of([&] {

@@ -128,6 +128,9 @@ TEST(SequenceParallelAttentionTest, GradientsOfAllHeadsAtOnce) {
   o.attention.heads = 8;
   o.attention.kv_heads = 4;
   check_gradients(o, {128, 256}, false, make, 8);
+  // Two parts of two heads each: a first part's come before the rest of any.
+  o.attention.heads = 16;
+  check_gradients(o, {128, 256}, false, make, 4);
   o.attention.heads = 4;
   o.attention.kv_heads = 2;
   // A block of 128 rows is one piece's.

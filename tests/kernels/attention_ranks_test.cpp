@@ -144,10 +144,13 @@ class Whole {
 std::vector<std::vector<HostTensor>> simulated(const SequenceParallelAttention& o,
                                                const Whole& whole, const RankSizes& sizes,
                                                const RankRun& how = {}) {
-  const Program program = how.by_heads        ? sequence_parallel_attention_heads_sm90(o)
-                          : how.by_copies     ? sequence_parallel_attention_copied_sm90(o)
-                          : sizes.is_packed() ? sequence_parallel_varlen_attention_sm90(o)
-                                              : sequence_parallel_attention_sm90(o);
+  const auto build = how.by_heads ? sequence_parallel_attention_heads_sm90
+                     : sizes.is_packed()
+                         ? (how.by_copies ? sequence_parallel_varlen_attention_copied_sm90
+                                          : sequence_parallel_varlen_attention_sm90)
+                     : how.by_copies ? sequence_parallel_attention_copied_sm90
+                                     : sequence_parallel_attention_sm90;
+  const Program program = build(o, here());
   ProgramMemory memory(program, whole.dims(), 7);
   const auto shards = whole.shards();
   for (int rank = 0; rank < o.ranks; ++rank) {
@@ -265,6 +268,12 @@ TEST(SequenceParallelAttentionTest, ByCopies) {
   o.attention.window = 50;
   check(o, {37, 37}, {.runs = 3, .by_copies = true});
   check(small(2, true), {0, 0}, {.runs = 1, .by_copies = true});
+  const std::vector<double> queries = {3, 3, 45, 46, 120, 131}, keys = {0, 8, 60, 61, 125, 125};
+  check(small(2, false), {70, 70, 1, queries, keys}, {.schedules = 2, .by_copies = true});
+  check(small(2, true, Shards::zig_zag), {70, 70, 1, queries, keys},
+        {.runs = 3, .by_copies = true});
+  check(small(3, true), {47, 47, 1, queries, queries}, {.runs = 1, .by_copies = true});
+  check(small(2, true), {5, 5, 1, {0}, {0}}, {.runs = 1, .by_copies = true});
 }
 
 // Each rank has all rows of its heads: of as many heads of keys as ranks, more, and fewer.

@@ -80,6 +80,8 @@ TEST(Callers, OfGemm) {
   refused({.split = 2}, "tiles of 128 x 256, split by 2");  // too many sums to exchange
   refused({.share_b = 5}, "5 CTAs share tiles of 256 rows");
   refused({.dtype = f32}, "there is no product of f32");
+  misuse("gemm_sm90(", {"fix: take bf16, f16 or f8e4m3; the target cpu takes f32 too"},
+         [] { gemm_sm90({.dtype = f32}); });
   refused({.block_k = 24}, "block_k is 24");
   refused({.dtype = f8e4m3, .block_k = 16}, "block_k is 16");
   refused({.block_n = 264}, "block_n is 264");

@@ -145,6 +145,10 @@ class Own(unittest.TestCase):
     def test_the_librarys_kernels_too(self):
         self.assertTrue(tilewright.check_gradients("attention_forward", queries=4, keys=4,
                                                    heads=1, kv_heads=1, batch=1).ok)
+        multiply = tilewright.Kernel("gemm", target="cpu")
+        self.assertEqual(repr(multiply), "Kernel('gemm') of A, B, C")
+        multiply.close()
+        self.assertEqual(repr(multiply), "Kernel('gemm'), closed")
 
     def test_lists_of_lengths(self):
         simulation = tilewright.simulate("attention_varlen_forward", lengths_q=[3, 0, 5], heads=1,
@@ -212,6 +216,10 @@ class Own(unittest.TestCase):
         for call, *parts in (
                 (lambda: self.kernel(x), "scalar factor is not given"),
                 (lambda: self.kernel(x, factor="two"), "scalar factor is 'two'", "number"),
+                (lambda: self.kernel(x, factor="2"), "scalar factor is '2'", "number"),
+                (lambda: self.kernel(x, factor=10**400), "scalar factor is 1000", "number"),
+                (lambda: self.kernel(x, factor=1e39), "factor is 1e+39", "f32 ends at"),
+                (lambda: self.kernel(Masked(), factor=1), "X: Masked", "mask", "filled()"),
                 (lambda: self.kernel(factor=1), "input X is not given", "squares(X, factor=)"),
                 (lambda: self.kernel(x, x, factor=1), "takes 1 inputs, and 2 are given"),
                 (lambda: self.kernel(x, factor=1, Z=x), "Z is none of its inputs"),
@@ -227,6 +235,14 @@ class Own(unittest.TestCase):
                              line=("own_kernels.cpp", 'kernel("squares")'))
         self.require_refusal(lambda: tilewright.load(PLUGIN, "mistaken"), "fix:",
                              line=("own_kernels.cpp", "store(Y"))
+
+
+class Masked:
+    """As numpy.ma has arrays: with elements that do not count."""
+    mask, __array_interface__ = True, {"data": (64, False), "shape": (9, 5), "typestr": "<f4"}
+
+    def filled(self):
+        return self
 
 
 class Described:

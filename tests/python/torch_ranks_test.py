@@ -418,6 +418,10 @@ def refusals(group):
             "number of heads of q is 3")
     refused(lambda: ranks_of.sequence_parallel_attention(*[normal(1, 2, 2, 4)] * 3, group=group,
                                                          shards="random"), "'random'", "zig_zag")
+    for rows in (2, 3):  # both sizes are known then, and nobody makes anything for them
+        ranks_of.all_gather(normal(rows, 3), group=group)
+    refused(lambda: ranks_of.all_gather(normal(2 + group.rank, 3), group=group),
+            "rank 1 passes X {9} f32, and rank 0 passes X {6} f32")
     dense = [normal(1, 4, 2, 4)] * 3
     refused(lambda: ranks_of.sequence_parallel_attention(*dense, group=group,
                                                          causal=group.rank == 0),

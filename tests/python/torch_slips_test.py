@@ -93,7 +93,9 @@ class Slips(unittest.TestCase):
                 (lambda: tilewright.Kernel("gemm", dtype="f32\0"), "the options of a kernel are"),
                 (lambda: multiply(X, X), "gemm takes 3 tensors, and 2", "A, B, C; outputs too"),
                 (lambda: multiply(X, [[1.0]], X), "gemm: B: list"),
-                (lambda: multiply(X.double(), X, X), "gemm: A: ", "float64", "f32"),
+                (lambda: multiply(X.double(), X, X), "gemm: A: ", "float64",
+                 "fix: convert it to f32"),
+                (lambda: tilewright.set_log(3), "log is 3", "a function"),
                 (lambda: multiply(X.bfloat16(), X, X), "A is bf16", "f32"),
                 (lambda: multiply(X, normal(4, 7), X), "k is 8", "7 by axis 1 of B"),
                 (lambda: multiply(X.to("meta"), X, normal(4, 4)), "A has no data"),
@@ -244,6 +246,10 @@ class Slips(unittest.TestCase):
                 (lambda: paged(fixed_split_size=65), "fixed_split_size is 65", "64"),
                 (lambda: kv_append(rows, rows, PAGES, PAGES[:, :1], at, at, table),
                  "the page of v_cache is 1, and that of k_cache is"),
+                (lambda: kv_append(rows.clone().requires_grad_(), rows, PAGES, PAGES, at, at,
+                                   table), "kv_append has no gradients, and k requires one"),
+                (lambda: kv_append(rows, rows, PAGES, PAGES.clone().requires_grad_(), at, at,
+                                   table), "v_cache requires one", "no_grad"),
                 (lambda: attention_paged_plan([1], heads=4, kv_heads=2), "lengths is of list"),
                 (lambda: attention_paged_plan(zeros(2, dtype=I32), heads=4, kv_heads=3),
                  "heads 4", "kv_heads 3")):
@@ -326,6 +332,8 @@ class Slips(unittest.TestCase):
                 (lambda: pad(None, zeros(3), 1, 3), "packed is of type NoneType"),
                 (lambda: pad(X, 2, 3, 4), "places is of type int"),
                 (lambda: pad(X, zeros(4), None, 4), "batch is None"),
+                (lambda: pad(X, torch.tensor([0, 1, 2, 13]), 3, 4), "places has 13", "has 12"),
+                (lambda: pad(X, torch.tensor([0, -1, 2, 3]), 3, 4), "places has -1"),
                 (lambda: bert_padding.unpad_input(PADDED, None), "attention_mask is of type")):
             self.refused(call, *parts)
 

@@ -133,6 +133,8 @@ TEST_F(FilesCommandTest, GivesInoutTensorsAndScalars) {
   expect_failure("simulate layer.twp --target sm_90a --in X=zeros", 2, {"layer.twp: cannot read"});
   expect_failure("run " + file + " --target interpreter --set scale=nan", 2,
                  {"scale = 'nan' is no finite number", "fix: set scale=0.5"});
+  expect_failure("run " + file + " --target interpreter --set scale=1e39", 2,
+                 {"scale = '1e39' lies beyond f32, which ends at 3.4028235e+38"});
   expect_failure("run " + file + " --target interpreter --set skip=1.5", 2,
                  {"skip = '1.5' is no integer"});
   expect_failure("run " + given + " --target interpreter --out C=" + std::string(folder_ / "a.npy"),

@@ -46,6 +46,8 @@ Program sequence_parallel_varlen_attention_sm90(const SequenceParallelAttention&
 // rest, once all ranks have read what came in the run before.
 Program sequence_parallel_attention_copied_sm90(const SequenceParallelAttention& operation,
                                                 SourceLocation where = here());
+Program sequence_parallel_varlen_attention_copied_sm90(const SequenceParallelAttention& operation,
+                                                       SourceLocation where = here());
 
 // sequence_parallel_attention by heads, for sm_90a: each rank gets all rows of its own heads, and
 // sends what it makes of them back. Copy engines push Q, K and V of a group of heads that share

@@ -49,6 +49,7 @@ def kv_append(k, v, k_cache, v_cache, sequences, positions, block_table, *, cos_
               for name, scale in (("k_scale", k_scale), ("v_scale", v_scale))]
     scales = [scale if scale is None else scale.expand(k.shape[1]) for scale in scales]
     _check_rotary(cos_sin, "k", k)
+    _refuse_gradients("kv_append", k=k, v=v, k_cache=k_cache, v_cache=v_cache, cos_sin=cos_sin)
     torch.ops.tilewright.kv_append.default(k, v, sequences, positions, block_table, k_cache,
                                            v_cache, cos_sin, *scales, checked_target(target))
 
@@ -68,6 +69,7 @@ def kv_append_mla(kv, kv_cache, sequences, positions, block_table, *, cos_sin=No
     _check_in_place("kv_cache", kv_cache)
     _check_places(sequences, positions, block_table, "kv", kv)
     _check_rotary(cos_sin, "kv", kv)
+    _refuse_gradients("kv_append_mla", kv=kv, kv_cache=kv_cache, cos_sin=cos_sin)
     torch.ops.tilewright.kv_append_mla.default(kv, sequences, positions, block_table, kv_cache,
                                                cos_sin, checked_target(target))
 
@@ -79,6 +81,16 @@ def _check_places(sequences, positions, block_table, of, rows):
         check_numbers(name, tensor, axes, rows)
     for name, tensor in (("sequences", sequences), ("positions", positions)):
         check_size(name, tensor, 0, "number of tokens", rows.shape[0], of)
+
+
+def _refuse_gradients(operation, **tensors):
+    """Autograd would not know what a cache is made of."""
+    if not torch.is_grad_enabled():
+        return
+    for name, tensor in tensors.items():
+        if tensor is not None and tensor.requires_grad:
+            refuse(f"{operation} has no gradients, and {name} requires one",
+                   f"call it under torch.no_grad(), or detach {name}")
 
 
 def _check_rotary(cos_sin, of, rows):

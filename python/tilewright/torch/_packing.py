@@ -51,6 +51,11 @@ def pad(packed, places, batch, length):
     if places.dim() != 1 or places.shape[0] != packed.shape[0]:
         refuse(f"places is {sizes_text(places)}, and packed has {packed.shape[0]} rows",
                "pass what unpad() has returned")
+    if is_readable(places):
+        wrong = (places < 0) | (places > batch * length)
+        if wrong.any():
+            refuse(f"places has {places[wrong][0].item()}, and the batch has {batch * length}",
+                   f"let them be from 0 to {batch * length}, which is for rows without a token")
     padded = rows_at(packed, _inverse(places, batch * length))
     return padded.unflatten(0, (batch, length))
 

@@ -79,6 +79,8 @@ def run_over(group, name, options, target, tensors, outputs, out=None):
     key = (how, *((tensor.dtype, tensor.shape) for tensor in tensors.values()))
     operations = _operations_of(group)
     operation = operations.get(key)
+    if operation is None or not first.is_cuda:  # a GPU's calls wait for no other rank
+        _require_alike(group, name, tensors, options)
     if operation is None:
         if len(operations) >= MOST_OPERATIONS:  # so do all ranks
             if first.is_cuda:
@@ -103,6 +105,20 @@ def _checked_out(out, outputs, first):
             refuse(f"out for {name} is {sizes_text(tensor)} of {tensor.dtype} on {tensor.device}",
                    f"pass it row-major, {_said(shape, dtype)} on {first.device}")
     return dict(zip(outputs, out))
+
+
+def _require_alike(group, operation, tensors, options):
+    """Whether all ranks have tensors of these sizes, and the same options."""
+    own = [", ".join(f"{name} {_said(tensor.shape, tensor.dtype)}"
+                     for name, tensor in tensors.items()),
+           *(f"{name}={value}" for name, value in options.items())]
+    said = [each.decode().split("\n") for each in
+            group.all_gather("\n".join(own).encode(), f"the tensors of {operation}")]
+    for rank, other in enumerate(said):
+        for theirs, first in zip(other, said[0]):
+            if theirs != first:
+                refuse(f"{operation}: rank {rank} passes {theirs}, and rank 0 passes {first}",
+                       "pass tensors of the same sizes, and the same options, in all ranks")
 
 
 def _operations_of(group):
@@ -137,25 +153,12 @@ def copies_of(group):
 class _Operation:
     """Of tensors by name: `inputs` of the caller, and `outputs` that are made."""
 
-    def __init__(self, group, how, options, tensors, outputs):
+    def __init__(self, group, how, tensors, outputs):
         self.group, self.name, self.calls = group, how[0], 0
         self.inputs = {each: (tuple(tensor.shape), tensor.dtype)
                        for each, tensor in tensors.items()}
         self.outputs = outputs
         self.all = {**self.inputs, **outputs}
-        self._require_alike(options)
-
-    def _require_alike(self, options):
-        """Whether all ranks have tensors of these sizes, and the same options."""
-        own = [", ".join(f"{name} {_said(*each)}" for name, each in self.inputs.items()),
-               *(f"{name}={value}" for name, value in options.items())]
-        said = [each.decode().split("\n") for each in
-                self.group.all_gather("\n".join(own).encode(), f"the tensors of {self.name}")]
-        for rank, other in enumerate(said):
-            for theirs, first in zip(other, said[0]):
-                if theirs != first:
-                    refuse(f"{self.name}: rank {rank} passes {theirs}, and rank 0 passes {first}",
-                           "pass tensors of the same sizes, and the same options, in all ranks")
 
     def told(self):
         return {"name": self.name, "where": self.where, "calls": self.calls,
@@ -171,7 +174,7 @@ class _OnHost(_Operation):
     where = "on the host, by rank 0"
 
     def __init__(self, group, how, options, tensors, outputs):
-        super().__init__(group, how, options, tensors, outputs)
+        super().__init__(group, how, tensors, outputs)
         self._how, self._options = how, options
         self._places = {
             each: empty(group, shape, dtype, f"{each} of {self.name}")
@@ -211,7 +214,7 @@ class _OnGpus(_Operation):
     where = "on GPUs"
 
     def __init__(self, group, how, options, tensors, outputs):
-        super().__init__(group, how, options, tensors, outputs)
+        super().__init__(group, how, tensors, outputs)
         device = how[2]
         self._kernel = _kernel_of(group, how, lambda: Kernel(
             self.name, group=group, device=device.index, **options))
