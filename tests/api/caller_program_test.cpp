@@ -373,6 +373,25 @@ TEST_F(CallerProgramOnFake, NewSizesWaitForTheRunBefore) {
   executable.synchronize();
 }
 
+TEST_F(CallerProgramOnFake, ACaptureOfRunsOnGpusNeedsOneOfItsSizesBefore) {
+  char stream = 0;
+  ProgramExecutable executable = compile(Called().program, "cuda");
+  const auto refused = [&](std::int64_t rows) {
+    return test::usage_error_of([&] { executable.run_on_gpus(tensors(rows), {&stream}, {2}); });
+  };
+  state_->capturing = 1;
+  EXPECT_THAT(refused(64), HasSubstr("its runs are counted by the host, and the stream is being"));
+  executable.count_on_gpus();
+  EXPECT_THAT(refused(64), HasSubstr("a first run of these sizes needs memory"));
+  state_->capturing = 0;
+  executable.run_on_gpus(tensors(64), {&stream}, {2});
+  const int allocations = state_->allocations;
+  state_->capturing = 1;
+  executable.run_on_gpus(tensors(64), {&stream}, {2});
+  EXPECT_THAT(refused(10), HasSubstr("a first run of these sizes needs memory"));
+  EXPECT_EQ(state_->allocations, allocations);
+}
+
 TEST_F(CallerProgramOnFake, RunsOnGpusOfACounterOfTheSchedulesOwn) {
   kernels::Attention a;
   a.heads = a.kv_heads = 1;
