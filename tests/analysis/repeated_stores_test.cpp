@@ -69,35 +69,37 @@ TEST(RepeatedStores, EveryWayToSayThePlace) {
       axes_of([](const Tensor&, const Tensor& Y, const Dim&, const Index& x, const Index& y) {
         Cell<Index> last{0};
         for (Index i : range(x, x + y)) last = i;
-        store(Y(last, all), zeros({32}, i32));
+        store(Y(x * last, all), zeros({32}, i32));
       }),
       ElementsAre());
   EXPECT_THAT(
       axes_of([](const Tensor&, const Tensor& Y, const Dim&, const Index& x, const Index& y) {
         Cell<Index> place{x};
         for ([[maybe_unused]] Index i : range(4)) place = place + y;
-        store(Y(place, all), zeros({32}, i32));
+        store(Y(x * place, all), zeros({32}, i32));
       }),
       ElementsAre());
   EXPECT_THAT(
       axes_of([](const Tensor&, const Tensor& Y, const Dim&, const Index& x, const Index& y) {
-        Cell<Index> place{x};
+        Cell<Index> place{1};
         Cell<Condition> more(true);
         repeat_while(more, [&] {
           place = place + 1;
           more = place < y;
         });
-        store(Y(place, all), zeros({32}, i32));
+        store(Y(x * place, all), zeros({32}, i32));
       }),
       ElementsAre());
-  EXPECT_THAT(axes_of([](const Tensor& X, const Tensor& Y, const Dim&, const Index& x,
-                         const Index&) { store(Y(load_index(X(x, 0)), all), zeros({32}, i32)); }),
-              ElementsAre());
+  EXPECT_THAT(
+      axes_of([](const Tensor& X, const Tensor& Y, const Dim&, const Index& x, const Index&) {
+        store(Y(x * load_index(X(x, 0)), all), zeros({32}, i32));
+      }),
+      ElementsAre());
   EXPECT_THAT(
       axes_of([](const Tensor& X, const Tensor& Y, const Dim&, const Index& x, const Index&) {
         Cell<Index> last{x};
         for (Index i : range(load_index(X(0, 0)))) last = x + i;
-        store(Y(last, all), zeros({32}, i32));
+        store(Y(x * last, all), zeros({32}, i32));
       }),
       ElementsAre());
 }

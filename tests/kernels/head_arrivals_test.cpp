@@ -26,17 +26,17 @@ Numbers numbers_sent(const Attention& own, int parts) {
     const HeadArrivals::Arrival now = arrivals.arrival(number);
     const auto kv_head = static_cast<std::size_t>(now.kv_head.constant());
     if (now.keys.constant() == 1) {
-      EXPECT_EQ(sent.of_keys[kv_head], -1) << "keys of head " << kv_head;
-      sent.of_keys[kv_head] = number;
+      EXPECT_EQ(sent.of_keys.at(kv_head), -1) << "keys of head " << kv_head;
+      sent.of_keys.at(kv_head) = number;
     }
     for (std::int64_t i = 0; i < now.members.constant(); ++i) {
       const std::int64_t member = now.first_member.constant() + i;
       EXPECT_LT(member, group);
       const std::size_t head =
           kv_head * static_cast<std::size_t>(group) + static_cast<std::size_t>(member);
-      EXPECT_EQ(sent.of_queries[head], -1) << "head " << head;
-      EXPECT_NE(sent.of_keys[kv_head], -1) << "head " << head << " before its keys";
-      sent.of_queries[head] = number;
+      EXPECT_EQ(sent.of_queries.at(head), -1) << "head " << head;
+      EXPECT_NE(sent.of_keys.at(kv_head), -1) << "head " << head << " before its keys";
+      sent.of_queries.at(head) = number;
     }
   }
   return sent;
