@@ -50,13 +50,42 @@ class GridAxes {
   bool has_changed_ = false;
 };
 
+// What is computed of numbers; nothing where that is more than sums, products and quotients.
+std::optional<std::int64_t> number_of(const Operation& o,
+                                      const std::vector<std::optional<std::int64_t>>& known) {
+  if (const auto constant = integer_constant(&o)) return constant;
+  if (o.operands.size() != 2) return {};
+  const std::optional<std::int64_t> a = known[o.operands[0]], b = known[o.operands[1]];
+  if (o.op == Op::mul && (a == 0 || b == 0)) return 0;
+  if ((o.op == Op::div || o.op == Op::mod) && a == 0) return 0;
+  if (!a || !b) return {};
+  std::int64_t result = 0;
+  if (o.op == Op::add && !__builtin_add_overflow(*a, *b, &result)) return result;
+  if (o.op == Op::sub && !__builtin_sub_overflow(*a, *b, &result)) return result;
+  if (o.op == Op::mul && !__builtin_mul_overflow(*a, *b, &result)) return result;
+  return {};
+}
+
+// By value, in the grid's first block, which each launch has that has any.
+std::vector<std::optional<std::int64_t>> in_first_block(const ir::Kernel& kernel) {
+  std::vector<std::optional<std::int64_t>> known(kernel.types.size());
+  for (std::size_t axis = 0; axis < kernel.grid.size(); ++axis) {
+    known[kernel.body.arguments[axis]] = 0;
+  }
+  for (const Operation& o : kernel.body.body) {
+    if (o.results.size() == 1) known[o.results[0]] = number_of(o, known);
+  }
+  return known;
+}
+
 class Finder {
  public:
   explicit Finder(const ir::Kernel& kernel)
       : kernel_(kernel),
         axes_(kernel),
         depends_(data_dependent(kernel)),
-        definitions_(definitions(kernel)) {}
+        definitions_(definitions(kernel)),
+        in_first_block_(in_first_block(kernel)) {}
 
   std::vector<RepeatedStore> run() {
     for (const Operation& operation : kernel_.body.body) {
@@ -81,30 +110,28 @@ class Finder {
     }
   }
 
-  // 0 where the grid's indices say it: some block begins there.
   std::vector<std::int64_t> starts_of(const Operation& store) const {
     std::vector<std::int64_t> starts(kernel_.parameter_of(store.operands[0])->shape.size());
     for (std::size_t axis = 0; axis < starts.size(); ++axis) {
-      starts[axis] = start_of(store, axis).value_or(0);
+      starts[axis] = *in_first_block_[store.operands[2 + axis]];
     }
     return starts;
   }
-  std::optional<std::int64_t> start_of(const Operation& store, std::size_t axis) const {
-    return integer_constant(definitions_[store.operands[2 + axis]]);
-  }
 
-  // Whether a launch may have none of its elements, although the tensor does not end before: where
-  // a limit is neither the tensor's end nor a number, or the start is a dim.
+  // Whether the grid's first block may have none of its elements, although the tensor does not end
+  // before: where a limit is neither the tensor's end nor a number, or the start is not known.
   bool may_be_empty(const Operation& store) const {
     const std::vector<Dim>& shape = kernel_.parameter_of(store.operands[0])->shape;
+    const std::vector<std::int64_t>& sizes = store.attributes.integers(ir::Key::sizes);
     for (std::size_t axis = 0; axis < shape.size(); ++axis) {
-      const std::optional<std::int64_t> start = start_of(store, axis);
-      if (!start && axes_.of(store.operands[2 + axis]) == 0) return true;
+      const std::optional<std::int64_t> start = in_first_block_[store.operands[2 + axis]];
+      if (!start || *start + std::max<std::int64_t>(sizes[axis], 1) <= 0) return true;
       const ValueId limit = store.operands[2 + shape.size() + axis];
       const Operation* const made = definitions_[limit];
       const bool is_end =
           made != nullptr && made->op == Op::dim && made->attributes.dim() == shape[axis];
-      if (!is_end && integer_constant(made).value_or(0) <= start.value_or(0)) return true;
+      const std::int64_t least = std::max<std::int64_t>(*start, 0);
+      if (!is_end && integer_constant(made).value_or(0) <= least) return true;
     }
     return false;
   }
@@ -125,6 +152,7 @@ class Finder {
   const GridAxes axes_;
   const std::vector<bool> depends_;
   const std::vector<const Operation*> definitions_;
+  const std::vector<std::optional<std::int64_t>> in_first_block_;
   std::vector<RepeatedStore> found_;
 };
 

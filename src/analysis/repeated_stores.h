@@ -15,7 +15,8 @@ struct RepeatedStore {
   SourceLocation where;
   std::size_t tensor;  // counted among the kernel's tensors
   std::size_t axis;    // of the grid
-  // Where it begins on each axis of the tensor. One that ends before gets nothing of it.
+  // Where it begins in the grid's first block, on each axis of the tensor. One that ends before
+  // gets nothing of it there.
   std::vector<std::int64_t> starts = {};
 };
 // Those of a kernel in the tile form that sizes alone decide. Stores in conditions and in loops,

@@ -69,35 +69,37 @@ TEST(RepeatedStores, EveryWayToSayThePlace) {
       axes_of([](const Tensor&, const Tensor& Y, const Dim&, const Index& x, const Index& y) {
         Cell<Index> last{0};
         for (Index i : range(x, x + y)) last = i;
-        store(Y(last, all), zeros({32}, i32));
+        store(Y(x * last, all), zeros({32}, i32));
       }),
       ElementsAre());
   EXPECT_THAT(
       axes_of([](const Tensor&, const Tensor& Y, const Dim&, const Index& x, const Index& y) {
         Cell<Index> place{x};
         for ([[maybe_unused]] Index i : range(4)) place = place + y;
-        store(Y(place, all), zeros({32}, i32));
+        store(Y(x * place, all), zeros({32}, i32));
       }),
       ElementsAre());
   EXPECT_THAT(
       axes_of([](const Tensor&, const Tensor& Y, const Dim&, const Index& x, const Index& y) {
-        Cell<Index> place{x};
+        Cell<Index> place{1};
         Cell<Condition> more(true);
         repeat_while(more, [&] {
           place = place + 1;
           more = place < y;
         });
-        store(Y(place, all), zeros({32}, i32));
+        store(Y(x * place, all), zeros({32}, i32));
       }),
       ElementsAre());
-  EXPECT_THAT(axes_of([](const Tensor& X, const Tensor& Y, const Dim&, const Index& x,
-                         const Index&) { store(Y(load_index(X(x, 0)), all), zeros({32}, i32)); }),
-              ElementsAre());
+  EXPECT_THAT(
+      axes_of([](const Tensor& X, const Tensor& Y, const Dim&, const Index& x, const Index&) {
+        store(Y(x * load_index(X(x, 0)), all), zeros({32}, i32));
+      }),
+      ElementsAre());
   EXPECT_THAT(
       axes_of([](const Tensor& X, const Tensor& Y, const Dim&, const Index& x, const Index&) {
         Cell<Index> last{x};
         for (Index i : range(load_index(X(0, 0)))) last = x + i;
-        store(Y(last, all), zeros({32}, i32));
+        store(Y(x * last, all), zeros({32}, i32));
       }),
       ElementsAre());
 }
@@ -129,27 +131,33 @@ TEST(RepeatedStores, StoresOfNothingAreLeftOut) {
   EXPECT_THAT(axes_of_limit(false), ElementsAre());
 }
 
-// A start behind the tensor's end, which a launch knows, or that another dim says.
+// Where the first block begins a launch knows whether it stores anything. Of dims nobody knows it.
 TEST(RepeatedStores, StartsBehindTheEnd) {
+  using Starts = std::vector<std::vector<std::int64_t>>;  // of each axis of the grid
   const auto starts_of = [](const auto& start) {
     Kernel kernel("stores");
     const Dim rows = kernel.dim("rows"), written = kernel.dim("written");
     const Tensor Y = kernel.out("Y", i32, {rows, 32});
     kernel.in("X", i32, {written, 32});
-    const auto [x] = kernel.grid(2);
-    store(Y(Block(start(rows, written, x), 4, Index(rows)), Block(0, 16, 16)), zeros({4, 16}, i32));
-    std::vector<std::vector<std::int64_t>> starts;
+    const auto [x, y] = kernel.grid(2, 2);
+    const Index first = start(Index(written), x, y);
+    store(Y(Block(first, 4, Index(rows)), Block(0, 16, 16)), zeros({4, 16}, i32));
+    Starts starts;
     for (const RepeatedStore& each : repeated_stores(kernel.finish())) {
       starts.push_back(each.starts);
     }
     return starts;
   };
-  const auto of_number = [](const Dim&, const Dim&, const Index&) { return Index(5); };
-  const auto of_dim = [](const Dim&, const Dim& written, const Index&) { return Index(written); };
-  const auto of_grid = [](const Dim&, const Dim&, const Index& x) { return 4 * x; };
-  EXPECT_THAT(starts_of(of_number), ElementsAre(ElementsAre(5, 0)));
-  EXPECT_THAT(starts_of(of_dim), ElementsAre());
-  EXPECT_THAT(starts_of(of_grid), ElementsAre());
+  using I = const Index&;
+  EXPECT_EQ(starts_of([](I, I, I) { return Index(5); }), Starts({{5, 0}, {5, 0}}));
+  EXPECT_EQ(starts_of([](I, I, I) { return Index(-3); }), Starts({{-3, 0}, {-3, 0}}));
+  EXPECT_EQ(starts_of([](I, I, I) { return Index(-4); }), Starts());
+  EXPECT_EQ(starts_of([](I written, I, I) { return written; }), Starts());
+  EXPECT_EQ(starts_of([](I, I x, I y) { return 8 * x + 4 * y; }), Starts());
+  EXPECT_EQ(starts_of([](I, I x, I) { return 4 * x; }), Starts({{0, 0}}));
+  EXPECT_EQ(starts_of([](I, I x, I) { return 8 + 4 * (x / 2); }), Starts({{8, 0}}));
+  EXPECT_EQ(starts_of([](I written, I x, I) { return x * written; }), Starts({{0, 0}}));
+  EXPECT_EQ(starts_of([](I written, I x, I) { return x + written; }), Starts());
 }
 
 // From row 8 on, up to row 8 or 9.

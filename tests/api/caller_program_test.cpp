@@ -1,8 +1,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
+#include <thread>
+
 #include "common/error_text.h"
 #include "common/programs.h"
+#include "runtime/device.h"
 #include "runtime/fake_driver.h"
 #include "runtime/nvrtc_available.h"
 #include "tilewright/hopper.h"
@@ -346,6 +351,47 @@ TEST_F(CallerProgramOnFake, RunsOnGpusAllocateForNewSizesAlone) {
 }
 
 // A counter of tiles, which comes behind all buffers of the program: a caller passes none.
+// New sizes take the memory that a run before may still use.
+TEST_F(CallerProgramOnFake, NewSizesWaitForTheRunBefore) {
+  static std::atomic<bool> goes_on;
+  goes_on = false;
+  state_->has_queues = 1;
+  state_->takes = [](void**) -> void* { return &goes_on; };
+  state_->executes_taken = [](void*) {
+    while (!goes_on) std::this_thread::yield();
+  };
+  const runtime::Stream caller(runtime::Device::get(0));
+  ProgramExecutable executable = compile(Called().program, "cuda");
+  executable.run_on_gpus(tensors(64), {caller.handle()}, {2});
+  std::thread later([] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    goes_on = true;
+  });
+  executable.run_on_gpus(tensors(10), {caller.handle()}, {2});
+  EXPECT_TRUE(goes_on);
+  later.join();
+  executable.synchronize();
+}
+
+TEST_F(CallerProgramOnFake, ACaptureOfRunsOnGpusNeedsOneOfItsSizesBefore) {
+  char stream = 0;
+  ProgramExecutable executable = compile(Called().program, "cuda");
+  const auto refused = [&](std::int64_t rows) {
+    return test::usage_error_of([&] { executable.run_on_gpus(tensors(rows), {&stream}, {2}); });
+  };
+  state_->capturing = 1;
+  EXPECT_THAT(refused(64), HasSubstr("its runs are counted by the host, and the stream is being"));
+  executable.count_on_gpus();
+  EXPECT_THAT(refused(64), HasSubstr("a first run of these sizes needs memory"));
+  state_->capturing = 0;
+  executable.run_on_gpus(tensors(64), {&stream}, {2});
+  const int allocations = state_->allocations;
+  state_->capturing = 1;
+  executable.run_on_gpus(tensors(64), {&stream}, {2});
+  EXPECT_THAT(refused(10), HasSubstr("a first run of these sizes needs memory"));
+  EXPECT_EQ(state_->allocations, allocations);
+}
+
 TEST_F(CallerProgramOnFake, RunsOnGpusOfACounterOfTheSchedulesOwn) {
   kernels::Attention a;
   a.heads = a.kv_heads = 1;
@@ -445,6 +491,39 @@ TEST_F(CallerProgramOnFake, LoadedMemoryIsRunBehindCallersTensors) {
 }
 
 // The driver would let both ranks' copies take turns there.
+// What was loaded last says what the runs do.
+TEST_F(CallerProgramOnFake, LoadedMemoryIsReadAgain) {
+  Program program("copies");
+  const Buffer x = program.in("x", f32, {kRows, kColumns}), times = program.in("times", i32, {1});
+  const Buffer y = program.out("y", f32, {kRows, kColumns});
+  const Stream stream = program.rank(0).stream();
+  program.repeat("i", min(program.read("n", times, {0}), kRows),
+                 [&](const Dim& i) { stream.copy(y.rows(i, 1), x.rows(i, 1)); });
+  ProgramExecutable executable = compile(program, "cuda");
+  ProgramMemory memory(program);
+  for (const int count : {3, 5}) {
+    memory.at(times) = HostTensor::from_values(i32, {1}, {static_cast<double>(count)});
+    executable.load(memory);
+    const int copies = state_->copies;
+    executable.run(1);
+    EXPECT_EQ(state_->copies, copies + count);
+  }
+}
+
+TEST_F(CallerProgramOnFake, LoadedMemoryBeginsWithTheFirstRun) {
+  Program program("counted");
+  const Buffer made = program.signals("made", 1);
+  const Buffer x = program.in("x", f32, {kRows, kColumns});
+  program.rank(0).stream().write(made[0], program.run());
+  ProgramExecutable executable = compile(program, "cuda");
+  const ProgramMemory memory(program);
+  for (const unsigned runs : {2u, 1u}) {
+    executable.load(memory);
+    executable.run(static_cast<int>(runs));
+    EXPECT_EQ(state_->last_word, runs);
+  }
+}
+
 TEST_F(CallerProgramOnFake, CopiesBetweenGpusAreNotInTheDefaultStream) {
   Program program("exchange", 2);
   const Buffer x = program.in("x", f32, {kRows, kColumns});

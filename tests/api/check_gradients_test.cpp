@@ -313,6 +313,22 @@ TEST(CheckGradients, ScalarsAreGiven) {
   EXPECT_TRUE(report.ok()) << report.text();
 }
 
+// Groups of rows, of which the rows do not follow: the forward pass has them by the options.
+TEST(CheckGradients, SizesThatNoTensorSaysAreTheOptions) {
+  const auto scaled = [](const char* name, const char* from, const char* to, bool counts_rows) {
+    Kernel kernel(name);
+    const Dim groups = counts_rows ? ceil_div(kernel.dim("rows"), 4) : kernel.dim("groups");
+    const Tensor in = kernel.in(from, f32, {groups, 8}), out = kernel.out(to, f32, {groups, 8});
+    const auto [x] = kernel.grid(ceil_div(groups, 8));
+    const Block block = groups.block(x, 8);
+    store(out(block, all), load(in(block, all)) * 3);
+    return kernel;
+  };
+  const GradientReport report = check_gradients(scaled("forward", "x", "y", true),
+                                                scaled("backward", "dy", "dx", false), rows(37));
+  EXPECT_TRUE(report.ok()) << report.text();
+}
+
 // Elementwise passes over {rows, 8} in f32: each is given the tiles of its inputs.
 using Elementwise = std::function<Tile(const std::vector<Tile>& inputs)>;
 struct Result {

@@ -88,6 +88,10 @@ TEST(ProgramTraceTest, StreamsWaitForWhatOtherRanksDo) {
                                     "waits for arrived of rank 1[0]", "run 1");
   EXPECT_EQ(wait.kind, TraceSlice::Kind::wait);
   EXPECT_THAT(trace.texts[wait.detail], StartsWith("stream push of rank 0 writes it"));
+  // The word takes its time to the other GPU.
+  const TraceSlice& write = slice_of(trace, stream_of(trace, "stream push of rank 0"),
+                                     "writes arrived of rank 1[0]", "run 1");
+  EXPECT_GT(wait.end, write.end);
 }
 
 TEST(ProgramTraceTest, LaunchesLieWhereTheirStreamHasThem) {

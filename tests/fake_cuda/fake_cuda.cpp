@@ -375,7 +375,10 @@ int cuEventRecord(CUevent_st* event, CUstream_st* stream) {
 int cuEventQuery(CUevent_st* event) {
   return fake_cuda::has_come(event) ? 0 : cuda::kErrorNotReady;
 }
-int cuEventSynchronize(CUevent_st*) { return 0; }
+int cuEventSynchronize(CUevent_st* event) {
+  while (!fake_cuda::has_come(event)) usleep(100);
+  return 0;
+}
 int cuEventElapsedTime(float* milliseconds, CUevent_st*, CUevent_st*) {
   *milliseconds = 1.5F;
   return 0;

@@ -101,6 +101,7 @@ TEST(AttentionBackwardSm100Test, PairsThatExchangeScores) {
                    "sm100_pairs");
   expect_gradients({"heads=1", "queries=140", "keys=300", "dim=128", "dim_v=128"},
                    "sm100_pairs_atomic");
+  expect_gradients({"heads=1", "queries=40", "keys=140", "dim=128", "dim_v=64"}, "sm100_pairs");
 }
 
 TEST(AttentionBackwardSm100Test, OfPackedSequences) {

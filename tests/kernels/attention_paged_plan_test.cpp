@@ -185,12 +185,19 @@ TEST(AttentionPagedPlanTest, APlanOfAnotherBatchIsNamed) {
   for (const Planned& form : planned_forms()) {
     SCOPED_TRACE(std::string(form.kernel) + " on " + form.target);
     library::Workload work = planned_workload(form.kernel, form.settings);
+    std::vector<double> right;
+    for (std::int64_t i = 0; i < 5; ++i) right.push_back(work.tensors.back().flat(i));
     work.tensors.back() = HostTensor::from_values(i32, {4}, {0, 1, 2, 3});
     EXPECT_THAT(test::usage_error_of([&] { run_planned(work, form.target); }),
                 HasSubstr("the dim batch is 4 by axis 0 of cu_seqlens_q, but 3 by axis 0 of plan"));
     if (std::string(form.target) != "sim:sm_90a") continue;
-    // Of as many sequences with other queries, and of none.
-    for (const std::vector<double>& other : {std::vector<double>{0, 1, 2, 3, 4}, {0, 0, 0, 0, 0}}) {
+    // Of as many sequences with other queries, of none, and with an item more, which is no part of
+    // the second sequence's tiles.
+    const std::vector<std::vector<double>> others = {
+        {0, 1, 2, 3, 4},
+        {0, 0, 0, 0, 0},
+        {right[0], right[1], right[2] + 1, right[3] + 1, right[4] + 1}};
+    for (const std::vector<double>& other : others) {
       work.tensors.back() = HostTensor::from_values(i32, {5}, other);
       std::string text;
       try {

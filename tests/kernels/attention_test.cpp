@@ -111,15 +111,15 @@ TEST(AttentionTest, PairsWithAWindowAreRefused) {
 }
 
 // Of three tiles for two CTAs, of five for four and of five for ten those have two, four and two
-// parts that fill no round. Under a mask some rows see nothing of a part.
+// parts that fill no round. Under a mask some rows see nothing of a part, or of any.
 TEST(AttentionTest, LastTilesInParts) {
   struct Tiles {
     std::int64_t queries, keys;
     int heads, multiprocessors;
   };
   for (const bool causal : {false, true}) {
-    for (const Tiles& each :
-         std::vector<Tiles>{{190, 280, 1, 2}, {150, 600, 2, 4}, {260, 420, 1, 10}}) {
+    for (const Tiles& each : std::vector<Tiles>{
+             {190, 280, 1, 2}, {150, 600, 2, 4}, {260, 420, 1, 10}, {260, 200, 1, 10}}) {
       for (const std::uint64_t seed : {1, 2}) {
         Problem p = problem(each.queries, each.keys, causal);
         p.options.in_parts = true;

@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,6 +44,30 @@ TEST(RingAttention, AgreesWithFloat64OnTheInterpreter) {
               {"ranks=2", "queries=45", "keys=41", "batch=3", "causal=true"}, "interpreter");
   check_entry("sequence_parallel_varlen_attention_backward",
               {"ranks=3", "queries=20", "keys=33", "batch=2", "sinks=true"}, "interpreter");
+}
+
+// Their weight of a large sink is infinite, and they have no part in its gradient.
+TEST(RingAttention, RowsOfNoSequenceBesideLargeSinks) {
+  library::Workload work = library::make_workload(find_kernel("ring_varlen_attention_backward"),
+                                                  {"ranks=2", "queries=20", "keys=20", "batch=2",
+                                                   "heads=2", "kv_heads=1", "dim=16", "sinks=true"},
+                                                  {}, 1);
+  std::vector<TensorRef> tensors;
+  std::vector<const HostTensor*> gradients;
+  for (std::size_t i = 0; i < work.tensors.size(); ++i) {
+    HostTensor& tensor = work.tensors[i];
+    const std::string& name = work.parameters[i]->name;
+    if (name.rfind("cu_seqlens", 0) == 0) tensor = HostTensor::from_values(i32, {3}, {5, 25, 35});
+    for (std::int64_t j = 0; name == "sinks" && j < 2; ++j) tensor.set({j}, 100);
+    for (std::int64_t j = 0; name == "LSE" && j < tensor.elements(); ++j) tensor.set_flat(j, 103);
+    if (name == "dsinks") gradients.push_back(&tensor);
+    tensors.push_back(ref(tensor));
+  }
+  compile(*work.kernel, work.options, "interpreter").run(tensors);
+  ASSERT_FALSE(gradients.empty());
+  for (const HostTensor* gradient : gradients) {
+    for (std::int64_t j = 0; j < 2; ++j) EXPECT_TRUE(std::isfinite(gradient->at({j}))) << j;
+  }
 }
 
 // Halves of an odd number of rows, a piece that sees nothing of a rank, and several tiles of it.

@@ -33,6 +33,7 @@ struct PagesOfSteps {
   bool by_halves = false;  // every second step takes the other half of a page
   bool by_rows = false;    // pages lie one behind the other
   bool hands_on = false;   // each step writes the number of the one behind the next
+  bool chained = false;    // another number says where a page's number is
 };
 
 // Y = sum over steps of (Y / 2 + A dot the step's page), of the pages that a table names.
@@ -51,7 +52,8 @@ ir::Kernel sum_of_pages(const PagesOfSteps& c) {
   const Tile a = load(A(all, all));
   Var sum{zeros({kWide, c.columns})};
   for (Index i : range(1, load_index(N(0)))) {
-    const Index page = load_index(T(i));
+    const Index place = c.chained ? load_index(T(i)) : i;
+    const Index page = load_index(T(place));
     const Index first = c.by_halves ? i % 2 * c.slots : Index(0);
     const Index row = page * c.slots;
     Tile rows = c.by_rows ? load(P(Block(row, c.slots, row + c.slots), all))
@@ -140,8 +142,11 @@ TEST(JoinStepsTest, WhatIsNotJoinedSaysWhy) {
               ElementsAre(HasSubstr("differ in more than a number")));
   EXPECT_THAT(why_alone({32, 1024}), ElementsAre(HasSubstr("65536 bytes")));
   PagesOfSteps by_rows{16}, hands_on{16};
-  by_rows.by_rows = hands_on.hands_on = true;
+  PagesOfSteps chained{16};
+  by_rows.by_rows = hands_on.hands_on = chained.chained = true;
   EXPECT_THAT(why_alone(by_rows), ElementsAre(HasSubstr("differ in more than a number")));
+  // Who loads them ahead waits for the one before he can ask for the other.
+  EXPECT_THAT(why_alone(chained), ElementsAre(HasSubstr("more than a number")));
   // Numbers that the loop itself writes are not loaded ahead: such a loop has no numbers.
   EXPECT_THAT(why_alone(hands_on), IsEmpty());
 }

@@ -103,6 +103,14 @@ class Direct(Ways):
         others = attention(*given, return_lse=True)[1]
         self.assertNotEqual(others.data_ptr(), ours[1].data_ptr())
 
+    def test_a_large_log_sum_exp_that_nobody_asks_for(self):
+        given = operands()
+        with mock.patch.object(_direct, "_MOST_UNREAD", 1):
+            wanted = attention(*given)
+            out, direct = self.runs(*given)
+        self.assertEqual(direct, 1)
+        self.assertTrue(torch.equal(out, wanted))
+
     def test_other_settings_and_tensors_are_told_apart(self):
         q, k, v = operands()
         attention(q, k, v)

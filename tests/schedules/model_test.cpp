@@ -12,6 +12,7 @@
 #include "tilewright/blackwell.h"
 #include "tilewright/kernels/attention.h"
 #include "tilewright/kernels/gemm.h"
+#include "tilewright/ranks.h"
 
 namespace tilewright::schedules {
 namespace {
@@ -370,6 +371,25 @@ TEST(ModelTest, WhatIsWrittenHasATimeOfItsOwn) {
   EXPECT_NEAR(bytes(960) / (2 * 1024 * 960), written, 1e-9);
   EXPECT_NEAR(bytes(968) / (2 * 1024 * 968),
               written * (1 + kDevice.reached.written_between_sectors / 2), 1e-9);
+}
+
+TEST(ModelTest, WhatGoesToAnotherRankIsStoredToo) {
+  const auto stored = [](bool to_other) {
+    Kernel kernel("sent");
+    kernel.ranks();
+    const Tensor box = kernel.symmetric("box", bf16, {64, 64});
+    const SharedTile tile(kernel, "tile", bf16, 64, 64);
+    kernel.ctas(1);
+    kernel.roles({role("send", warps(1), registers(240), [&] {
+      to_other ? tma_store(box.at(1)(all, all), tile) : tma_store(box(all, all), tile);
+      bulk_commit();
+      bulk_wait(0);
+    })});
+    const ir::Binding sizes({{"ranks", 2}, {"multiprocessors", 132}});
+    return follow_cta(machine_of(kernel), sizes, 0, 1, kDevice).store_bytes;
+  };
+  EXPECT_GT(stored(false), 0);
+  EXPECT_DOUBLE_EQ(stored(true), stored(false));
 }
 
 // Twice a tile: until the parts of the sum are there, and until all have read them. Meanwhile a
