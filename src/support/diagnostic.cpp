@@ -15,6 +15,7 @@
 #include "support/escape.h"
 #include "support/file.h"
 #include "support/intern.h"
+#include "tilewright/function_ref.h"
 
 namespace tilewright {
 namespace {
@@ -191,6 +192,11 @@ void Diagnostic::raise() const {
 void raise_usage(SourceLocation where, const std::string& token, const std::string& message,
                  const std::string& fix) {
   Diagnostic(where, message).token(token).fix(fix).raise();
+}
+
+void detail::raise_empty_callable() {
+  raise_usage({}, "", "a callable that is to be called is empty",
+              "pass a lambda, or a std::function that holds one");
 }
 
 }  // namespace tilewright

@@ -7,6 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tilewright/error.h"
+
 namespace tilewright {
 namespace {
 
@@ -64,6 +66,16 @@ TEST(FunctionRefTest, IsNoneWhenEmpty) {
   EXPECT_EQ(call(nullptr, 1), -1);
   EXPECT_EQ(call(std::function<int(int)>(), 1), -1);
   EXPECT_EQ(call(FunctionRef<int(int)>(), 1), -1);
+}
+
+TEST(FunctionRefTest, ToCallNoneIsAnError) {
+  const std::function<int(int)> empty;
+  int (*const null)(int) = nullptr;
+  EXPECT_EQ(call(null, 1), -1);
+  for (const FunctionRef<int(int)>& none :
+       {FunctionRef<int(int)>(empty), FunctionRef<int(int)>(null), FunctionRef<int(int)>()}) {
+    EXPECT_THROW(none(1), Error);
+  }
 }
 
 template <typename T>
