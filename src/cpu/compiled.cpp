@@ -8,11 +8,11 @@
 #include <numeric>
 #include <vector>
 
-#include "cpu/engine.h"
 #include "cpu/lower.h"
 #include "cpu/pool.h"
 #include "cpu/present.h"
 #include "cpu/processors.h"
+#include "cpu/together.h"
 #include "ir/binding.h"
 #include "support/diagnostic.h"
 #include "support/number_formats.h"
@@ -119,6 +119,7 @@ CompiledKernel::CompiledKernel(const ir::Kernel& kernel, const Numerics& numeric
       kernels_(kernels ? *kernels : cpu::kernels()),
       program_(lower(kernel_, kernels_, numerics_)),
       order_(program_),
+      loop_(loop_over_tensors(program_)),
       in_place_(find_in_place(kernel_, program_)),
       repeated_stores_(analysis::repeated_stores(kernel_)) {}
 
@@ -206,8 +207,8 @@ std::int64_t CompiledKernel::bind(Launch& launch, const Arguments& arguments,
 std::vector<std::int64_t> CompiledKernel::sorted(const Launch& launch, std::int64_t count,
                                                  unsigned threads) const {
   if (!order_.is_uneven() || program_.adds || count < 2 || count > kMostSorted) return {};
-  Engine engine(launch);
-  return order_.longest_first(engine, count, threads);
+  Together one(launch, nullptr);
+  return order_.longest_first(one.engine(0), count, threads);
 }
 
 std::vector<std::int64_t> CompiledKernel::order_of_blocks(const Arguments& arguments,
@@ -230,16 +231,26 @@ void CompiledKernel::run(const Arguments& arguments, const RunOptions& options) 
   }
   Turns turns;
   if (program_.adds) launch.turns = &turns;
-  std::vector<std::unique_ptr<Engine>> engines(threads);
+  std::vector<std::unique_ptr<Together>> of_threads(threads);
   std::vector<std::int64_t> order;
   if (threads > 1) order = sorted(launch, count, threads);
+  const bool go_together = loop_ != nullptr && launch.exceeds_cache && order.empty() &&
+                           goes_over_pages(*loop_, arguments);
+  const For* const loop = go_together ? loop_ : nullptr;
+  // Each thread has as many blocks as without that, in groups of equal length.
+  const std::int64_t of_thread = (count + threads - 1) / threads;
+  const std::int64_t groups = (of_thread + Together::kMost - 1) / Together::kMost;
+  const std::int64_t at_once =
+      loop == nullptr || count == 0 ? 1 : (of_thread + groups - 1) / groups;
   const Dealing dealing = program_.adds || !order.empty() ? Dealing::in_order : Dealing::by_ranges;
   parallel_for(
-      threads, static_cast<std::size_t>(count),
+      threads, static_cast<std::size_t>((count + at_once - 1) / at_once),
       [&](std::size_t i, unsigned thread) {
-        std::unique_ptr<Engine>& engine = engines[thread];
-        if (!engine) engine = std::make_unique<Engine>(launch);
-        engine->run_block(order.empty() ? static_cast<std::int64_t>(i) : order[i]);
+        std::unique_ptr<Together>& own = of_threads[thread];
+        if (!own) own = std::make_unique<Together>(launch, loop);
+        const std::int64_t first =
+            order.empty() ? static_cast<std::int64_t>(i) * at_once : order[i];
+        own->run(first, std::min(first + at_once, count));
       },
       dealing);
 }
@@ -250,7 +261,8 @@ Measurement CompiledKernel::measure(const Arguments& arguments, double seconds) 
   made.blocks = bind(launch, arguments, {}, 1);
   if (made.blocks == 0) return made;
   launch.profile = &made.profile;
-  Engine engine(launch);
+  Together one(launch, nullptr);
+  Engine& engine = one.engine(0);
   const auto run = [&](std::int64_t block) {
     const double start = seconds_of_thread();
     engine.run_block(block);

@@ -84,6 +84,7 @@ class CompiledKernel {
   const Kernels& kernels_;
   const Program program_;
   const BlockOrder order_;
+  const For* const loop_;  // whose rounds blocks may go over together
   const std::vector<InPlace> in_place_;
   const std::vector<analysis::RepeatedStore> repeated_stores_;
   // Of the launch before: the next one mostly has the same shapes.

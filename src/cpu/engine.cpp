@@ -6,7 +6,6 @@
 
 #include "cpu/engine_walk.h"
 #include "cpu/scalars.h"
-#include "cpu/thread_memory.h"
 #include "support/diagnostic.h"
 #include "support/number_formats.h"
 
@@ -27,17 +26,16 @@ std::string text_of(const std::vector<std::int64_t>& numbers) { return ir::shape
 
 }  // namespace
 
-Engine::Engine(const Launch& launch)
+Engine::Engine(const Launch& launch, std::byte* arena, std::byte* scratch, SharedPacks& packs)
     : launch_(launch),
       program_(*launch.program),
       kernels_(*launch.kernels),
       scalars_(launch.scalars),
       tiles_(program_.tiles.size()),
       tensors_(program_.tensors),
-      arena_(thread_memory(program_.arena_bytes + program_.scratch_bytes + program_.packs_bytes,
-                           launch.where)),
-      scratch_(arena_ + program_.arena_bytes),
-      packs_(program_, launch.grid, scratch_ + program_.scratch_bytes) {
+      arena_(arena),
+      scratch_(scratch),
+      packs_(packs) {
   for (std::size_t i = 0; i < tiles_.size(); ++i) {
     tiles_[i].data = arena_ + program_.tiles[i].offset;
     tiles_[i].strides = program_.tiles[i].strides;
@@ -86,14 +84,51 @@ void Engine::run_block(std::int64_t number) {
   run(program_.body);
 }
 
-void Engine::run(const Block& block) {
-  for (const Operation& operation : block) {
-    if (launch_.profile != nullptr) {
-      run_timed(operation);
-    } else {
-      std::visit([this](const auto& each) { run(each); }, operation);
-    }
+void Engine::begin_rounds(std::int64_t number, const For& loop) {
+  begin_block(number);
+  for (const Operation& operation : program_.body) {
+    if (std::get_if<For>(&operation) == &loop) break;
+    run(operation);
   }
+  rounds_ = begin(loop);
+  run_round();
+}
+
+bool Engine::run_round() { return run_round(rounds_); }
+
+void Engine::end_rounds() {
+  end(rounds_);
+  bool is_behind = false;
+  for (const Operation& operation : program_.body) {
+    if (is_behind) run(operation);
+    is_behind = is_behind || std::get_if<For>(&operation) == rounds_.loop;
+  }
+}
+
+bool Engine::is_beside(const Engine& other) const {
+  const Block& body = rounds_.loop->body;
+  return std::any_of(body.begin(), body.end(), [&](const Operation& operation) {
+    const Load* const load = std::get_if<Load>(&operation);
+    if (load == nullptr || !load->in_place) return false;
+    const State &own = tiles_[load->tile], &theirs = other.tiles_[load->tile];
+    if (own.is_for_many_rows || lies_in_arena(own.data)) return false;
+    const auto at = reinterpret_cast<std::uintptr_t>(own.data),
+               there = reinterpret_cast<std::uintptr_t>(theirs.data);
+    const std::uintptr_t apart = std::max(at, there) - std::min(at, there);
+    return apart == 0 || (apart < kPage && own.strides[0] >= kPage);
+  });
+}
+
+void Engine::run(const Operation& operation) {
+  if (launch_.profile != nullptr) {
+    run_timed(operation);
+  } else {
+    std::visit([this](const auto& each) { run(each); }, operation);
+  }
+}
+
+void Engine::run(const Block& block) {
+  for (const Operation& operation : block) run(operation);
 }
 
 void Engine::run_timed(const Operation& operation) {
@@ -401,24 +436,39 @@ void Engine::run(const Move& operation) {
 }
 
 void Engine::run(const For& operation) {
-  const std::int64_t low = whole(operation.low), high = whole(operation.high),
-                     step = whole(operation.step);
-  if (step <= 0) {
-    Diagnostic(operation.where, "a loop's step is " + std::to_string(step))
+  Rounds rounds = begin(operation);
+  while (run_round(rounds)) {
+  }
+  end(rounds);
+}
+
+Engine::Rounds Engine::begin(const For& loop) {
+  const Rounds rounds = {&loop, whole(loop.low), whole(loop.high), whole(loop.step),
+                         is_last_round_};
+  if (rounds.step <= 0) {
+    Diagnostic(loop.where, "a loop's step is " + std::to_string(rounds.step))
         .fix("use a step of at least 1")
         .raise();
   }
-  if (operation.zeros != kNone && low >= high) write_zeros(operation.zeros);
-  const bool outer = is_last_round_;
-  for (std::int64_t i = low; i < high; i += step) {
-    scalars_[operation.index].whole = i;
-    is_last_round_ = step >= high - i;
-    run(operation.body);
-  }
-  is_last_round_ = outer;
+  if (loop.zeros != kNone && rounds.next >= rounds.high) write_zeros(loop.zeros);
+  return rounds;
+}
+
+bool Engine::run_round(Rounds& rounds) {
+  if (rounds.next >= rounds.high) return false;
+  scalars_[rounds.loop->index].whole = rounds.next;
+  is_last_round_ = rounds.step >= rounds.high - rounds.next;
+  rounds.next += rounds.step;
+  run(rounds.loop->body);
+  return true;
+}
+
+void Engine::end(const Rounds& rounds) {
+  is_last_round_ = rounds.is_last_outside;
+  const For& loop = *rounds.loop;
   // Where nobody reads its last product. Those of a loop around it may still wait.
-  if (operation.zeros != kNone && zeros_ == tiles_[operation.zeros].data) zeros_ = nullptr;
-  if (operation.joins) flush();
+  if (loop.zeros != kNone && zeros_ == tiles_[loop.zeros].data) zeros_ = nullptr;
+  if (loop.joins) flush();
 }
 
 void Engine::write_zeros(TileId id) {

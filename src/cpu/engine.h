@@ -31,12 +31,24 @@ struct Launch {
   SourceLocation where;  // of the kernel
 };
 
+// Bytes that the machine finds by one look-up, mostly.
+constexpr std::int64_t kPage = 4096;
+
 // Runs blocks of a program, one after the other.
 class Engine {
  public:
-  // Its thread has one engine at a time: the arena is the thread's.
-  explicit Engine(const Launch& launch);
+  // What it needs lies in memory of its thread: `arena` has the program's arena_bytes, and
+  // `scratch` its scratch_bytes, which engines of a thread share.
+  Engine(const Launch& launch, std::byte* arena, std::byte* scratch, SharedPacks& packs);
   void run_block(std::int64_t number);
+  // The same in parts: what stands before a loop of the program's body and its first round, each
+  // round behind, and the rest. `run_round` is false where none was left.
+  void begin_rounds(std::int64_t number, const For& loop);
+  bool run_round();
+  void end_rounds();
+  // Whether products of few rows go over tensors in the last round, and those of the other engine
+  // find what they read in the same pages or lines of memory.
+  bool is_beside(const Engine& other) const;
   // How many operations the loops of a block come to, whose ends depend on these scalars alone.
   double operations(std::int64_t number, const std::vector<const Operation*>& scalars,
                     const std::vector<const For*>& loops);
@@ -68,7 +80,18 @@ class Engine {
     bool exists = false;                        // what is indexed away lies inside
   };
 
+  // Of a loop that is under way.
+  struct Rounds {
+    const For* loop = nullptr;
+    std::int64_t next = 0, high = 0, step = 1;
+    bool is_last_outside = false;
+  };
+
   void begin_block(std::int64_t number);
+  Rounds begin(const For& loop);
+  bool run_round(Rounds& rounds);
+  void end(const Rounds& rounds);
+  void run(const Operation& operation);
   void run(const Block& block);
   void run_timed(const Operation& operation);
   void perform_timed(std::size_t call, std::int64_t begin, std::int64_t end);
@@ -138,9 +161,10 @@ class Engine {
   std::vector<Tensor> tensors_;
   std::byte* arena_;
   std::byte* scratch_;  // of products
-  SharedPacks packs_;
+  SharedPacks& packs_;
   TilesAhead ahead_ = {};
   std::int64_t block_ = 0;
+  Rounds rounds_ = {};          // of the loop whose rounds others ask for
   bool is_last_round_ = false;  // of the innermost loop that counts
   bool is_left_out_ = false;    // the product at hand: it takes no time, which says nothing of it
   // That of an elementwise function: to make one anew takes as long as a small tile.

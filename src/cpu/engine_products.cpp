@@ -166,7 +166,7 @@ bool Engine::is_computed(const State& tile) const {
 
 bool Engine::lies_in_arena(const void* data) const {
   const std::less<const void*> before;
-  return !before(data, arena_) && before(data, scratch_);
+  return !before(data, arena_) && before(data, arena_ + program_.arena_bytes);
 }
 
 }  // namespace tilewright::cpu

@@ -270,7 +270,7 @@ void Engine::run(const Strips& strips) {
   const bool are_several = std::any_of(calls_.begin(), calls_.end(), [&](const auto& each) {
     return each.shape().rows > strips.rows;
   });
-  if (are_several) plan_ahead(calls_, strips.rows, arena_, scratch_);
+  if (are_several) plan_ahead(calls_, strips.rows, arena_, arena_ + program_.arena_bytes);
   next_row_ = 0;
   if (product_of_strips_.m > 0 && product_of_strips_.n > 0) {
     if (launch_.profile == nullptr) {
