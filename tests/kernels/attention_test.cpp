@@ -119,7 +119,7 @@ TEST(AttentionTest, LastTilesInParts) {
   };
   for (const bool causal : {false, true}) {
     for (const Tiles& each : std::vector<Tiles>{
-             {190, 280, 1, 2}, {150, 600, 2, 4}, {260, 420, 1, 10}, {260, 200, 1, 10}}) {
+             {190, 280, 1, 2}, {150, 600, 2, 4}, {260, 420, 1, 10}, {300, 280, 1, 10}}) {
       for (const std::uint64_t seed : {1, 2}) {
         Problem p = problem(each.queries, each.keys, causal);
         p.options.in_parts = true;
@@ -133,6 +133,14 @@ TEST(AttentionTest, LastTilesInParts) {
       }
     }
   }
+}
+
+// Nine heads come in two groups under a mask, of which the last has one head fewer.
+TEST(AttentionTest, TheLastGroupOfHeadsIsSmaller) {
+  Problem p = problem(150, 150, true);
+  p.options.heads = p.options.kv_heads = 9;
+  p.options.dim = p.options.dim_v = 16;
+  check(p, {.machine = true, .multiprocessors = 4});
 }
 
 TEST(AttentionTest, FewTiles) {
