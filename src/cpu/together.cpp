@@ -22,8 +22,8 @@ std::int64_t shared_bytes(const Program& program) {
 std::size_t most_together(const Program& program, const For* loop) {
   constexpr std::int64_t kBytes = 8 << 20;
   if (loop == nullptr) return 1;
-  return static_cast<std::size_t>(
-      std::clamp<std::int64_t>(kBytes / arena_bytes(program), 1, Together::kMost));
+  return static_cast<std::size_t>(std::clamp<std::int64_t>(
+      kBytes / std::max<std::int64_t>(arena_bytes(program), 1), 1, Together::kMost));
 }
 
 // For so many arenas, or for one where there is no such memory.
@@ -77,8 +77,9 @@ bool goes_over_pages(const For& loop, const Arguments& arguments) {
     const std::vector<std::int64_t>& sizes = load->box.sizes;
     const auto rows = std::find_if(sizes.begin(), sizes.end(), [](auto size) { return size != 0; });
     const TensorArgument& tensor = arguments.tensors[load->box.tensor];
-    return tensor.strides[static_cast<std::size_t>(rows - sizes.begin())] * size_of(tensor.dtype) >=
-           kPage;
+    return rows != sizes.end() &&
+           tensor.strides[static_cast<std::size_t>(rows - sizes.begin())] * size_of(tensor.dtype) >=
+               kPage;
   });
 }
 
