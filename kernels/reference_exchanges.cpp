@@ -47,15 +47,15 @@ EachRow packed_rows(const HostTensor& first_rows) {
   };
 }
 
-EachRow rows_of(const HeadsOfRanks& h, const HostTensor& own_tokens, std::int64_t tokens_of_all,
-                const HostTensor* first_rows) {
+EachRow rows_of(const ExchangedHeadCounts& h, const HostTensor& own_tokens,
+                std::int64_t tokens_of_all, const HostTensor* first_rows) {
   if (first_rows != nullptr) return packed_rows(*first_rows);
   return equal_rows(h.ranks, own_tokens.shape()[0], tokens_of_all);
 }
 
 }  // namespace
 
-std::vector<std::vector<double>> all_to_all_reference(const HeadsOfRanks& h,
+std::vector<std::vector<double>> all_to_all_reference(const ExchangedHeadCounts& h,
                                                       const std::vector<HostTensor>& inputs) {
   const std::size_t of_rank = inputs.size() / static_cast<std::size_t>(h.ranks);
   std::vector<Numbers> outputs;
@@ -83,7 +83,7 @@ std::vector<std::vector<double>> all_to_all_reference(const HeadsOfRanks& h,
   return outputs;
 }
 
-std::vector<std::vector<double>> all_to_all_back_reference(const HeadsOfRanks& h,
+std::vector<std::vector<double>> all_to_all_back_reference(const ExchangedHeadCounts& h,
                                                            const std::vector<HostTensor>& inputs) {
   const std::size_t of_rank = inputs.size() / static_cast<std::size_t>(h.ranks);
   const HostTensor& shape = inputs[0];
@@ -142,7 +142,8 @@ Numbers sum_of(const std::vector<HostTensor>& inputs, std::int64_t first, std::i
 }  // namespace
 
 std::vector<std::vector<double>> projection_all_to_all_reference(
-    const HeadsOfRanks& h, std::int64_t dim, bool has_bias, const std::vector<HostTensor>& inputs) {
+    const ExchangedHeadCounts& h, std::int64_t dim, bool has_bias,
+    const std::vector<HostTensor>& inputs) {
   const std::size_t of_rank = inputs.size() / static_cast<std::size_t>(h.ranks);
   std::vector<HostTensor> exchanged;
   for (std::size_t at = 0; at < inputs.size(); at += of_rank) {

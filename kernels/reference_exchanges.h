@@ -11,19 +11,19 @@ namespace tilewright::kernels {
 
 // all_to_all of Q, K and V of each rank, and all_to_all_back of its O_all. Packed, the first rows
 // of the queries' and of the keys' sequences {ranks, sequences + 1} follow.
-struct HeadsOfRanks {
+struct ExchangedHeadCounts {
   std::int64_t ranks, heads, kv_heads;
   bool packed;
 };
-std::vector<std::vector<double>> all_to_all_reference(const HeadsOfRanks& heads,
+std::vector<std::vector<double>> all_to_all_reference(const ExchangedHeadCounts& heads,
                                                       const std::vector<HostTensor>& inputs);
-std::vector<std::vector<double>> all_to_all_back_reference(const HeadsOfRanks& heads,
+std::vector<std::vector<double>> all_to_all_back_reference(const ExchangedHeadCounts& heads,
                                                            const std::vector<HostTensor>& inputs);
 
 // all_to_all of the Q, K and V that X W^T + bias is, with heads of `dim` columns; inputs are X, W,
 // with `has_bias` the bias, and packed the first rows.
 std::vector<std::vector<double>> projection_all_to_all_reference(
-    const HeadsOfRanks& heads, std::int64_t dim, bool has_bias,
+    const ExchangedHeadCounts& heads, std::int64_t dim, bool has_bias,
     const std::vector<HostTensor>& inputs);
 
 // Of the X of each rank.

@@ -32,7 +32,7 @@ AllToAll all_to_all_of(const OptionValues& options, bool packed, bool back) {
   return o;
 }
 
-HeadsOfRanks heads_of(const AllToAll& o) { return {o.ranks, o.heads, o.kv_heads, o.packed}; }
+ExchangedHeadCounts heads_of(const AllToAll& o) { return {o.ranks, o.heads, o.kv_heads, o.packed}; }
 
 // Where the parts of packed sequences begin in each rank: its tokens, cut at random places. The
 // same in all ranks, by the same seed.
@@ -152,7 +152,7 @@ LibraryKernel exchange_entry(bool packed, bool back) {
     check_all_to_all(all_to_all_of(options, packed, back), {name.c_str(), {}});
   };
   kernel.reference = [=](const OptionValues& options, const std::vector<HostTensor>& inputs) {
-    const HeadsOfRanks heads = heads_of(all_to_all_of(options, packed, back));
+    const ExchangedHeadCounts heads = heads_of(all_to_all_of(options, packed, back));
     return back ? all_to_all_back_reference(heads, inputs) : all_to_all_reference(heads, inputs);
   };
   kernel.floating_operations = no_arithmetic;
